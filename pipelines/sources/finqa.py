@@ -1,0 +1,48 @@
+"""FinQA over whole filings (DocFinQA): about 801 filings, each repeated in the record of every one of its questions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from pipelines.chats import UnusableError
+from pipelines.documents import DocumentSessions
+from pipelines.sessions import SessionsWriter, without_surrogates
+from pipelines.workload import InputFile, Workload, files_named, read_records
+
+
+def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int], None]) -> None:
+    """Write each filing once, keyed by the sha256 of its text, and each record's question behind it."""
+    documents = DocumentSessions(writer)
+    for file in files:
+        for record, value in read_records(file, writer, on_bytes):
+            try:
+                context, question = _parse(value)
+            except UnusableError as error:
+                writer.reject(error.at(file.path, record))
+                continue
+            key = hashlib.sha256(without_surrogates(context).encode()).hexdigest()
+            if not documents.knows(key):
+                documents.add_document(key, key, context)
+            documents.add_question(key, question)
+
+
+def _parse(value: Any) -> tuple[str, str]:  # noqa: ANN401 - any JSON value
+    if not isinstance(value, dict):
+        raise UnusableError("not_an_object", f"the element is {type(value).__name__}")
+    for name in ("Context", "Question"):
+        if not isinstance(value.get(name), str):
+            raise UnusableError("missing_field", f"{name} is absent, null or not text")
+    return value["Context"], value["Question"]
+
+
+WORKLOAD = Workload(
+    name="finqa",
+    title="FinQA (DocFinQA, whole filings)",
+    repo_id="kensho/DocFinQA",
+    licence="MIT as published; filings are public",
+    kind="documents",
+    select=files_named("train.json", "dev.json", "test.json"),
+    read=read,
+)

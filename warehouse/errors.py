@@ -1,0 +1,18 @@
+"""The one kind of error a person is meant to read. What a programmer must see stays an ordinary exception."""
+
+from __future__ import annotations
+
+
+class KappaError(Exception):
+    """A failure told in one line: what happened, why, and what to do about it."""
+
+    def __init__(self, what: str, why: str, remedy: str) -> None:
+        """Keep the three parts, each a phrase without a final full stop."""
+        super().__init__(what, why, remedy)
+        self.what = what
+        self.why = why
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        """Return `what, why, what to do`, on one line whatever the parts hold."""
+        return ", ".join(" ".join(part.split()) for part in (self.what, self.why, self.remedy))

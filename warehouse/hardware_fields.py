@@ -1,0 +1,134 @@
+"""The columns of models, accelerators, links and kappa_crit. All rates are per second, all sizes in bytes, GB is 10^9."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from warehouse.schema import Field
+
+BASES = ("paper", "physical")
+KV_DTYPES = ("bf16", "fp8")
+COST_MODELS = ("2n", "attention", "full")
+CONFIDENCES = ("high", "medium", "low", "secondary")
+ATTENTIONS = ("gqa", "gqa+swa", "gqa+chunked", "gqa+linear", "mla", "mla+indexer", "mla+linear", "compressed+swa")
+LINK_KINDS = ("pcie", "c2c", "unified", "engine", "pageable", "storage", "network", "memory")
+
+
+def _text(name: str, description: str, values: tuple[str, ...] = ()) -> Field:
+    return Field(name, pa.string(), "", description, values=values)
+
+
+def _number(name: str, unit: str, description: str) -> Field:
+    return Field(name, pa.float64(), unit, description, minimum=0.0)
+
+
+def _count(name: str, unit: str, description: str) -> Field:
+    return Field(name, pa.int64(), unit, description, minimum=0)
+
+
+MODEL = _text("model", "name of the model, lower case with hyphens")
+ACCELERATOR = _text("accelerator", "name of the accelerator, lower case with hyphens")
+LINK = _text("link", "name of the way between host memory and accelerator")
+BASIS = _text(
+    "basis", "paper: the paper's own inputs; physical: dense peak x a stated sustained fraction, one direction", BASES
+)
+KV_DTYPE = _text("kv_dtype", "number format of the keys and values", KV_DTYPES)
+COST_MODEL = _text("cost_model", "what t_GPU counts: 2n (2 x active parameters), attention, full", COST_MODELS)
+CONFIDENCE = _text("confidence", "how sure the source is; secondary rows are never a default", CONFIDENCES)
+RETRIEVED = _text("retrieved", "day on which the source was read, YYYY-MM-DD")
+NOTE = _text("note", "what the numbers alone do not say").or_null()
+
+ATTENTION = _text(
+    "attention", "kind of attention; a part after + is what keeps bytes per token from being constant", ATTENTIONS
+)
+TOTAL_PARAMS = _count("total_params", "1", "all parameters").or_null()
+ACTIVE_PARAMS = _count(
+    "active_params", "1", "parameters that one token passes through, embedding and head included"
+).or_null()
+LAYERS = _count("layers", "1", "decoder layers")
+HEADS = _count("heads", "1", "query heads of a layer")
+KV_HEADS = _count("kv_heads", "1", "key and value heads of a layer")
+HEAD_DIM = _count("head_dim", "1", "width of a query or key head")
+KV_BYTES_PER_TOKEN = _number("kv_bytes_per_token", "bytes/token", "KV cache of one token at bf16, all layers").or_null(
+    "KV cache of one token at bf16, all layers; NULL where it is not constant per token"
+)
+FLOPS_PER_TOKEN = _number(
+    "flops_per_token", "FLOP/token", "2 x active_params: prefill of one token without attention"
+).or_null()
+IS_TOKENIZER_PROXY = Field(
+    "is_tokenizer_proxy", pa.bool_(), "", "the model's own vocabulary is another one; llama-3.1 counts stand in"
+)
+IS_MOE = Field("is_moe", pa.bool_(), "", "mixture of experts: a token passes through a part of the parameters")
+LAYER_PARAMS = _count("layer_params", "1", "active parameters of the decoder layers alone").or_null()
+HEAD_PARAMS = _count("head_params", "1", "parameters of the output head").or_null()
+FULL_LAYERS = _count("full_attention_layers", "1", "layers whose cache grows with every token")
+SLIDING_LAYERS = _count("sliding_layers", "1", "layers that see a window or a chunk")
+LINEAR_LAYERS = _count("linear_layers", "1", "layers with a state of fixed size")
+SLIDING_WINDOW = _count("sliding_window_tokens", "tokens", "width of that window").or_null(
+    "width of that window; NULL where there is none"
+)
+V_HEAD_DIM = _count("v_head_dim", "1", "width of a value head")
+KV_LORA_RANK = _count("kv_lora_rank", "1", "width of the MLA latent").or_null(
+    "width of the MLA latent; NULL without MLA"
+)
+QK_ROPE_HEAD_DIM = _count("qk_rope_head_dim", "1", "width of the rotary part of an MLA key").or_null(
+    "width of the rotary part of an MLA key; NULL without MLA"
+)
+MARGINAL_KV_BYTES = _number(
+    "marginal_kv_bytes_per_token",
+    "bytes/token",
+    "KV at bf16 that one more cached token adds once every window is full, indexer left out",
+)
+FIXED_STATE_BYTES = _count(
+    "fixed_state_bytes", "bytes", "full windows and recurrent state at the point of reuse, at bf16"
+)
+INDEXER_BYTES = _count(
+    "indexer_bytes_per_token", "bytes/token", "keys of the sparse attention's indexer, fp8 with their scales"
+)
+ATTENTION_FLOPS = _count(
+    "attention_flops_per_token_pair", "FLOP", "attention of one new token over one cached token, all full layers"
+).or_null()
+SLIDING_ATTENTION_FLOPS = _count(
+    "sliding_attention_flops_per_token_pair",
+    "FLOP",
+    "the same in the sliding layers, for a cached token inside the window",
+).or_null()
+ABSORBED_ATTENTION_FLOPS = _count(
+    "absorbed_attention_flops_per_token_pair", "FLOP", "the same for MLA computed on the latent"
+).or_null("the same for MLA computed on the latent; NULL without MLA")
+MLA_UPPROJECTION_FLOPS = _count(
+    "mla_upprojection_flops_per_cached_token", "FLOP/token", "expanding one cached latent to keys and values"
+).or_null("expanding one cached latent to keys and values; NULL without MLA")
+
+DENSE_BF16 = _number("dense_bf16_flop_per_s", "FLOP/s", "dense bf16 peak")
+SPARSE_BF16 = _number(
+    "sparse_bf16_flop_per_s", "FLOP/s", "bf16 peak with structured sparsity, the vendor's headline"
+).or_null()
+DENSE_FP8 = _number("dense_fp8_flop_per_s", "FLOP/s", "dense fp8 peak").or_null()
+SPARSE_FP8 = _number("sparse_fp8_flop_per_s", "FLOP/s", "fp8 peak with structured sparsity").or_null()
+DENSE_FP4 = _number("dense_fp4_flop_per_s", "FLOP/s", "dense fp4 peak").or_null()
+MEASURED_BF16 = _number("measured_bf16_flop_per_s", "FLOP/s", "best bf16 matrix product that was measured").or_null()
+HBM_BYTES = _number("hbm_bytes", "bytes", "memory of the accelerator, the vendor's GB taken as 10^9")
+HBM_BYTES_PER_S = _number("hbm_bytes_per_s", "bytes/s", "peak bandwidth of that memory")
+TDP_W = _number("tdp_w", "W", "thermal design power").or_null()
+
+KIND = _text("kind", "what the way is made of; engine: a path through a named serving engine", LINK_KINDS)
+PEAK_BYTES_PER_S = _number("peak_bytes_per_s", "bytes/s", "peak of one direction")
+SUSTAINED_BYTES_PER_S = _number(
+    "sustained_bytes_per_s", "bytes/s", "measured host to device: large pinned copies, or what the engine reaches"
+).or_null()
+TO_HOST_BYTES_PER_S = _number("to_host_bytes_per_s", "bytes/s", "measured device to host").or_null()
+DUPLEX_BYTES_PER_S = _number("duplex_bytes_per_s", "bytes/s", "measured sum of both directions at once").or_null()
+
+KAPPA_M = _number("kappa_m_flop_per_byte", "FLOP/byte", "FLOP per token / KV bytes per token").or_null()
+KAPPA_HW = _number("kappa_hw_byte_per_flop", "byte/FLOP", "link bytes per second / accelerator FLOP per second")
+KAPPA_CRIT = _number("kappa_crit", "1", "kappa_m x kappa_hw: above it the accelerator waits for the link").or_null(
+    "kappa_m x kappa_hw: above it the accelerator waits for the link; NULL where bytes per token are not constant; "
+    "basis paper multiplies the kappa_m that the paper printed, as the paper did"
+)
+
+EFFECTIVE_FLOP_PER_S = _number("effective_flop_per_s", "FLOP/s", "C_eff: the compute that the paper divides by")
+BYTES_PER_S = _number("bytes_per_s", "bytes/s", "bandwidth that the paper divides by")
+PRINTED_KAPPA_M = _number(
+    "printed_kappa_m_flop_per_byte", "FLOP/byte", "kappa_m as the paper printed it and multiplied it"
+)

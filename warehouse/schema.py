@@ -1,0 +1,121 @@
+"""What a field and a table are. The declarations themselves stand in `fields`, `hardware_fields` and `tables`.
+
+Arrow schemas, DDL, checks, labels and the data dictionary are derived from these two classes and from nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+DUCKDB_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.bool_(): "BOOLEAN",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column: its name, type, unit and what may stand in it."""
+
+    name: str
+    type: pa.DataType
+    unit: str
+    description: str
+    nullable: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+    values: tuple[str, ...] = ()
+
+    def or_null(self, description: str = "") -> Field:
+        """Return the same field where a table may leave it empty; `description` says when."""
+        return replace(self, nullable=True, description=description or self.description)
+
+    def arrow(self) -> pa.Field:
+        """Return the Arrow field, unit and description in its metadata."""
+        return pa.field(self.name, self.type, self.nullable, {"unit": self.unit, "description": self.description})
+
+    def ddl(self) -> str:
+        """Return the column's line in CREATE TABLE."""
+        return f'"{self.name}" {DUCKDB_TYPES[self.type]}{"" if self.nullable else " NOT NULL"}'
+
+    def label(self) -> str:
+        """Return an axis or column label: the name in words, and the unit.
+
+        >>> Field("cached_tokens", pa.int64(), "tokens", "").label()
+        'cached tokens'
+        """
+        words = self.name.replace("_", " ")
+        return words if self.unit in ("", "1") or words.endswith(self.unit) else f"{words} ({self.unit})"
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: what a row is, which columns identify it, and how its Parquet is laid out."""
+
+    name: str
+    grain: str
+    key: tuple[str, ...]
+    fields: tuple[Field, ...]
+    partition_by: tuple[str, ...] = ()
+    is_view: bool = False
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """Arrow schema in declared column order; the table's grain and key are in the metadata."""
+        metadata = {"grain": self.grain, "key": ",".join(self.key)}
+        return pa.schema([field.arrow() for field in self.fields], metadata=metadata)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in declared order."""
+        return tuple(field.name for field in self.fields)
+
+    def field(self, name: str) -> Field:
+        """Return one field; KeyError where the table has no such column."""
+        return {field.name: field for field in self.fields}[name]
+
+    def ddl(self) -> str:
+        """Return CREATE TABLE with its columns, NOT NULL where declared."""
+        columns = ",\n  ".join(field.ddl() for field in self.fields)
+        return f'CREATE TABLE "{self.name}" (\n  {columns}\n)'
+
+    def comments(self) -> list[str]:
+        """Return the COMMENT ON statements: grain of the table, description and unit of each column."""
+        kind = "VIEW" if self.is_view else "TABLE"
+        lines = [f'COMMENT ON {kind} "{self.name}" IS {quoted(f"one row: {self.grain}")}']
+        for field in self.fields:
+            text = field.description + (f" [{field.unit}]" if field.unit else "")
+            lines.append(f'COMMENT ON COLUMN "{self.name}"."{field.name}" IS {quoted(text)}')
+        return lines
+
+    def conform(self, data: pa.Table) -> pa.Table:
+        """Return `data` with the declared columns, order, types and metadata.
+
+        Raises:
+            KeyError: a declared column is missing.
+            pa.ArrowInvalid: a value does not fit the declared type.
+        """
+        return data.select(list(self.names)).cast(self.arrow_schema).replace_schema_metadata(self.arrow_schema.metadata)
+
+    def rows(self, rows: list[dict[str, object]]) -> pa.Table:
+        """Return `rows` as a table of this schema; a key that is not declared is an error."""
+        unknown = {key for row in rows for key in row} - set(self.names)
+        if unknown:
+            raise KeyError(f"table {self.name} declares no column {sorted(unknown)}")
+        return pa.Table.from_pylist(rows, schema=self.arrow_schema)
+
+
+def quoted(text: str) -> str:
+    """Return an SQL string literal.
+
+    >>> quoted("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,131 @@
+"""Products of single steps at rest, each built beside its place and put there by one rename.
+
+A product is a folder `NAME/IDENTITY/` with files and a `meta.json`; `NAME/HEAD` names the newest. The identity is a hash
+of everything that the product depends on, so a step whose inputs did not change finds its product and does nothing,
+and a run that was killed finds what it had finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from warehouse.errors import KappaError
+
+META = "meta.json"
+HEAD = "HEAD"
+
+
+def identity_of(**inputs: object) -> str:
+    """Return a hash of named inputs: 32 hex digits of the sha256 over their canonical JSON."""
+    canonical = json.dumps(inputs, sort_keys=True, default=str, ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Product:
+    """One finished product: its folder, its identity and what the step noted about it."""
+
+    name: str
+    folder: Path
+    identity: str
+    meta: dict[str, Any]
+
+    def file(self, name: str) -> Path:
+        """Return the path of one of its files."""
+        return self.folder / name
+
+
+@dataclass
+class Draft:
+    """A product under construction: write files into `folder`, notes into `meta`."""
+
+    folder: Path
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class Staging:
+    """The products under one folder."""
+
+    def __init__(self, root: Path) -> None:
+        """Use `root`, which is created when the first product is built."""
+        self.root = root
+
+    def find(self, name: str, identity: str) -> Product | None:
+        """Return the product of exactly these inputs, or None."""
+        folder = self.root / name / identity
+        try:
+            meta = json.loads((folder / META).read_text("utf8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return Product(name, folder, identity, meta)
+
+    def newest(self, name: str) -> Product | None:
+        """Return the newest product of that name, or None."""
+        try:
+            identity = (self.root / name / HEAD).read_text("utf8").strip()
+        except FileNotFoundError:
+            return None
+        return self.find(name, identity)
+
+    def require(self, name: str) -> Product:
+        """Return the newest product of that name.
+
+        Raises:
+            KappaError: it was never built.
+        """
+        product = self.newest(name)
+        if product is None:
+            raise KappaError(f"{name} is missing", "it was never built here", "materialize it first, or run `kappa run`")
+        return product
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the names of all products below `prefix`, sorted."""
+        base = self.root / prefix
+        heads = base.rglob(HEAD) if base.is_dir() else iter(())
+        return sorted(str(head.parent.relative_to(self.root)) for head in heads)
+
+    @contextmanager
+    def build(self, name: str, identity: str) -> Iterator[Draft]:
+        """Yield a draft; when the block ends without an error the draft becomes the newest product of that name."""
+        place = self.root / name
+        place.mkdir(parents=True, exist_ok=True)
+        draft = Draft(place / f".draft-{os.getpid()}-{uuid.uuid4().hex[:8]}")
+        draft.folder.mkdir()
+        try:
+            yield draft
+            (draft.folder / META).write_text(json.dumps(draft.meta, indent=1, sort_keys=True), "utf8")
+            self._adopt(draft.folder, place / identity)
+            self.point(name, identity)
+        finally:
+            shutil.rmtree(draft.folder, ignore_errors=True)
+
+    def _adopt(self, folder: Path, target: Path) -> None:
+        """Move the draft to its place; one that another process finished meanwhile has the same content and stays."""
+        if (target / META).exists():
+            return
+        shutil.rmtree(target, ignore_errors=True)
+        folder.rename(target)
+
+    def point(self, name: str, identity: str) -> None:
+        """Make that product the newest of its name and remove the older ones."""
+        place = self.root / name
+        temporary = place / f".head-{uuid.uuid4().hex[:8]}"
+        temporary.write_text(identity, "utf8")
+        temporary.replace(place / HEAD)
+        for entry in place.iterdir():
+            if entry.is_dir() and (entry / META).exists() and entry.name not in (identity,):
+                shutil.rmtree(entry, ignore_errors=True)
+
+    def remove_drafts(self) -> None:
+        """Remove what killed runs left; only for a caller that holds the home's lock."""
+        for draft in list(self.root.rglob(".draft-*")):
+            shutil.rmtree(draft, ignore_errors=True)
