@@ -48,9 +48,9 @@ def record_id(value: Any) -> str:  # noqa: ANN401 - any JSON value
         UnusableError: the record is not an object, or its id is absent, null or not text.
     """
     if not isinstance(value, dict):
-        raise UnusableError("not_an_object", f"the element is {_kind(value)}")
+        raise UnusableError("not_an_object", f"the element is {kind_of(value)}")
     if not isinstance(value.get("id"), str):
-        raise UnusableError("missing_field", f"id is {_kind(value.get('id'))}")
+        raise UnusableError("missing_field", f"id is {kind_of(value.get('id'))}")
     return str(value["id"])
 
 
@@ -63,7 +63,7 @@ def parse_chat(value: Any) -> Chat:  # noqa: ANN401 - any JSON value
     name = record_id(value)
     messages = value.get("conversations")
     if not isinstance(messages, list):
-        raise UnusableError("missing_field", f"conversations is {_kind(messages)}", name)
+        raise UnusableError("missing_field", f"conversations is {kind_of(messages)}", name)
     if not messages:
         raise UnusableError("no_messages", "conversations is empty", name)
     try:
@@ -76,11 +76,11 @@ def parse_chat(value: Any) -> Chat:  # noqa: ANN401 - any JSON value
 def _messages(messages: list[Any]) -> Iterator[tuple[int, str]]:
     for n, message in enumerate(messages):
         if not isinstance(message, dict):
-            raise UnusableError("missing_field", f"message {n} is {_kind(message)}")
+            raise UnusableError("missing_field", f"message {n} is {kind_of(message)}")
         role, text = message.get("from"), message.get("value")
         if not isinstance(role, str) or not isinstance(text, str):
             name, found = ("from", role) if not isinstance(role, str) else ("value", text)
-            raise UnusableError("missing_field", f"{name} of message {n} is {_kind(found)}")
+            raise UnusableError("missing_field", f"{name} of message {n} is {kind_of(found)}")
         if role not in ROLES:
             raise UnusableError("unknown_role", f"message {n} has role {role[:40]!r}")
         yield ROLES[role], text
@@ -98,6 +98,7 @@ def cut_reject(path: str, cut: Cut) -> Reject:
     return Reject(path, cut.index, reason, f"{cut.why}, at byte {cut.byte:,}")
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Return what a JSON value is, in words, without its content."""
     names = {dict: "an object", list: "an array", str: "text", bool: "a boolean", float: "a number"}
     return "absent or null" if value is None else names.get(type(value), type(value).__name__)

@@ -18,9 +18,9 @@ class DocumentSessions:
         """Return whether the document was seen."""
         return key in self._sessions
 
-    def add_document(self, key: str | bytes, session_id: str, text: str) -> None:
-        """Keep a document that was not seen before."""
-        session = self._writer.session(session_id)
+    def add_document(self, key: str | bytes, session_id: str, text: str, origin: tuple[str, int]) -> None:
+        """Keep a document that was not seen before; `origin` is the file and record where it stands first."""
+        session = self._writer.session(session_id, *origin)
         self._sessions[key] = session
         self._next.append(1)
         self._writer.message(session, 0, DOCUMENT, text)

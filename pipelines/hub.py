@@ -245,17 +245,28 @@ def hub_failure(what: str, error: Exception) -> KappaError | None:
         return error
     if isinstance(error, hub_errors.GatedRepoError):
         return KappaError(
-            f"{what} is gated", "the Hub asks for an account that accepted its licence",
+            f"{what} is gated",
+            "the Hub asks for an account that accepted its licence",
             "accept the licence on its page and set HF_TOKEN",
         )
     if isinstance(error, hub_errors.RepositoryNotFoundError | hub_errors.RevisionNotFoundError):
-        return KappaError(f"{what} is not on the Hub", "it is gone, renamed or private", "check HF_ENDPOINT and HF_TOKEN")
-    if isinstance(error, hub_errors.EntryNotFoundError) and not isinstance(error, hub_errors.LocalEntryNotFoundError):
-        return KappaError(f"{what} is not in the repository", "the file was moved or removed", "look at its page on the Hub")
-    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
         return KappaError(
-            f"{what} could not be stored", error.strerror or str(error), "free some disk space, or set HF_HOME to another disk"
-        ) if error.errno in _DISK_ERRORS else None
+            f"{what} is not on the Hub", "it is gone, renamed or private", "check HF_ENDPOINT and HF_TOKEN"
+        )
+    if isinstance(error, hub_errors.EntryNotFoundError) and not isinstance(error, hub_errors.LocalEntryNotFoundError):
+        return KappaError(
+            f"{what} is not in the repository", "the file was moved or removed", "look at its page on the Hub"
+        )
+    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
+        return (
+            KappaError(
+                f"{what} could not be stored",
+                error.strerror or str(error),
+                "free some disk space, or set HF_HOME to another disk",
+            )
+            if error.errno in _DISK_ERRORS
+            else None
+        )
     return None
 
 

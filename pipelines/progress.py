@@ -20,8 +20,12 @@ class Progress:
         self._next = time.monotonic() + EVERY_S
 
     def __call__(self, done_bytes: int) -> None:
-        """Add `done_bytes` and tell it when the last line is a few seconds old."""
-        self.done_bytes += done_bytes
+        """Add `done_bytes`."""
+        self.reach(self.done_bytes + done_bytes)
+
+    def reach(self, done_bytes: int) -> None:
+        """Set how much is done and tell it when the last line is a few seconds old."""
+        self.done_bytes = done_bytes
         now = time.monotonic()
         if now >= self._next:
             self._next = now + EVERY_S

@@ -41,7 +41,7 @@ _LEFTOVER_SECONDS = 3600
 def write_sample(root: Path, seed: int = DEFAULT_SEED) -> Path:
     """Write the sample under `root` unless it lies there already, and return `root`.
 
-    The files are `<root>/<owner>/<repository>/<path in the repository>`, about 58 MB; the same seed gives the same
+    The files are `<root>/<owner>/<repository>/<path in the repository>`, below 60 MB; the same seed gives the same
     bytes (Parquet: with the same pyarrow). They are written beside `root` and renamed, so `root` never holds half a
     sample. An older sample, or one that was changed, is replaced.
 
@@ -148,9 +148,9 @@ def _is_current(root: Path, seed: int) -> bool:
     """Tell whether `root` holds the sample of this seed and version, every file as it was written."""
     try:
         marker = json.loads((root / MARKER).read_text(encoding="utf-8"))
+        wanted = {"generator_version": GENERATOR_VERSION, "seed": seed, "sha256": _hash_files(root)}
     except (OSError, ValueError):
         return False
-    wanted = {"generator_version": GENERATOR_VERSION, "seed": seed, "sha256": _hash_files(root)}
     return bool(marker == wanted)
 
 

@@ -20,8 +20,8 @@ REPLY_TOKENS: Quantiles = ((0, 12), (0.10, 70), (0.50, 303), (0.90, 981), (0.99,
 V3_REPLY_TOKENS: Quantiles = tuple((share, tokens * 293 / 457) for share, tokens in REPLY_TOKENS)
 
 # Source: the paper (paper.md section 2), Llama-3.1 vocabulary. NarrativeQA: documents of 15k to 190k tokens, median
-# 57k, questions of 12 in the mean, the middle half of kappa_ratio from 2400 to 11,000. DocFinQA: 60k to 450k, median 167k,
-# questions of 23, from 5000 to 17,000. The points between are chosen to give these.
+# 57k, questions of 12 in the mean, the middle half of kappa_ratio from 2400 to 11,000. DocFinQA: 60k to 450k, median
+# 167k, questions of 23, from 5000 to 17,000. The points between are chosen to give these.
 STORY_TOKENS: Quantiles = ((0, 15_000), (0.25, 30_000), (0.50, 57_000), (0.75, 110_000), (1, 190_000))
 STORY_QUESTION_TOKENS: Quantiles = ((0, 5), (0.50, 11), (0.90, 18), (1, 30))
 FILING_TOKENS: Quantiles = ((0, 60_000), (0.25, 105_000), (0.50, 167_000), (0.75, 240_000), (1, 450_000))

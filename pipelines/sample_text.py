@@ -116,7 +116,8 @@ def code(rng: Random) -> list[str]:
 
 def table(rng: Random) -> str:
     """Return a table as filings have it: a heading row of years, then rows of amounts, cells parted by bars."""
-    years = [str(rng.randint(1995, 2019) - back) for back in range(3)]
+    last = rng.randint(1997, 2019)
+    years = [str(last - back) for back in range(3)]
     rows = [" | ".join(["( in thousands )", *years])]
     for _ in range(rng.randint(4, 14)):
         label = sentence(rng, rng.randint(1, 4), "")

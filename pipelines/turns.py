@@ -90,16 +90,6 @@ def at_least_one(cached: Ints, prefill: Ints) -> tuple[Ints, Ints]:
     return cached - moved, prefill + moved
 
 
-def in_blocks(cached: Ints, prefill: Ints, block_tokens: int) -> tuple[Ints, Ints]:
-    """Return K and T where only whole blocks are reused: K_b = b floor(K / b), T_b = K + T - K_b (design rule 8).
-
-    >>> in_blocks(np.array([63]), np.array([1]), 16)
-    (array([48]), array([16]))
-    """
-    reused = cached // block_tokens * block_tokens
-    return reused, cached + prefill - reused
-
-
 def _running(values: Ints) -> Ints:
     """Return running sums with a leading zero, so that the sum of [a, b) is the difference at b and a."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)))

@@ -66,7 +66,7 @@ def read_ranks(raw: bytes) -> Ranks:
 
 
 def all_splits(ranks: Ranks) -> Iterator[tuple[bytes, bytes]]:
-    """Yield Llama's merges: every split of a token into two tokens, by the token's rank, then by the ranks of the parts.
+    """Yield Llama's merges: every split of a token into two tokens, by the token's rank, then by those of the parts.
 
     With a, b, c, ab, bc, abc ranked in that order, `abc` gives (a, bc) then (ab, c).
     """

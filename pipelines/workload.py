@@ -50,9 +50,7 @@ def files_named(*paths: str) -> Selector:
     return select
 
 
-def read_records(
-    file: InputFile, writer: SessionsWriter, on_bytes: Callable[[int], None]
-) -> Iterator[tuple[int, Any]]:
+def read_records(file: InputFile, writer: SessionsWriter, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, Any]]:
     """Yield (number, value) of each JSON element of a file, count the records, and note where the file is cut."""
     writer.records[file.path] += 0
     for element in read_elements(file.local, on_bytes):

@@ -11,7 +11,15 @@ POPULATIONS = ("all", "reused")
 BLOCK_TOKENS = (1, 16, 256)
 METRICS = ("cached_tokens", "prefill_tokens", "context_tokens", "output_tokens", "kappa_ratio")
 PERCENTILES = (1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
-REJECT_REASONS = ("unknown_role", "missing_field", "no_messages", "no_request", "not_an_object", "truncated", "empty_turn")
+REJECT_REASONS = (
+    "unknown_role",
+    "missing_field",
+    "no_messages",
+    "no_request",
+    "not_an_object",
+    "truncated",
+    "empty_turn",
+)
 
 _TIME = pa.timestamp("us", tz="UTC")
 
@@ -36,7 +44,9 @@ WORKLOAD = _text("workload", "name of the data set with its way of being read")
 TOKENIZER = _text("tokenizer", "name of the tokenizer, as its TOML file is named")
 COUNTING = _text("counting", "text: message text alone; chat: the prompt that a server sees", COUNTINGS)
 POPULATION = _text("population", "all turns, or reused: K > 0 before any rounding to blocks", POPULATIONS)
-BLOCK = Field("block_tokens", pa.int32(), "tokens", "reuse granularity: K is rounded down to a multiple of it", minimum=1)
+BLOCK = Field(
+    "block_tokens", pa.int32(), "tokens", "reuse granularity: K is rounded down to a multiple of it", minimum=1
+)
 
 REPO_ID = _text("repo_id", "repository on the Hugging Face Hub, or pypi:NAME, or sample:NAME")
 REVISION = _text("revision", "commit sha of the repository (or version of the package)")
@@ -59,13 +69,17 @@ STARTED_AT = Field("started_at", _TIME, "UTC", "when the run began")
 FINISHED_AT = Field("finished_at", _TIME, "UTC", "when the tables were complete")
 CODE_VERSION = _text("code_version", "version of kappa and a hash of its sources")
 
-RECORD = _count("record", "1", "number of the record in its file, from 0; number of the piece's record where pieces are stitched")
+RECORD = _count(
+    "record", "1", "number of the record in its file, from 0; number of the piece's record where pieces are stitched"
+)
 LEVEL = _text("level", "record: the whole record is left out; turn: one turn of a kept session", ("record", "turn"))
 REASON = _text("reason", "why it was left out", REJECT_REASONS)
 DETAIL = _text("detail", "what was found, without any text of the data set beyond a role's name")
 
 SESSION_ID = _text("session_id", "conversation or document")
-TURN_INDEX = Field("turn_index", pa.int32(), "1", "number of the turn in its session, from 0; rejected turns count", minimum=0)
+TURN_INDEX = Field(
+    "turn_index", pa.int32(), "1", "number of the turn in its session, from 0; rejected turns count", minimum=0
+)
 CACHED_TOKENS = _count("cached_tokens", "tokens", "K: tokens whose KV is loaded from host memory for this turn")
 PREFILL_TOKENS = _count("prefill_tokens", "tokens", "T: new tokens that must be prefilled for this turn", 1)
 OUTPUT_TOKENS = _count("output_tokens", "tokens", "tokens of the turn's replies").or_null(
@@ -75,7 +89,9 @@ KAPPA_RATIO = _ratio("kappa_ratio", "K / T")
 IS_FIRST_TURN = _flag("is_first_turn", "turn_index is 0")
 
 METRIC = _text("metric", "what the percentile is of", METRICS)
-PERCENTILE = Field("percentile", pa.float64(), "%", "percentile, 0 to 100, exact by linear interpolation", minimum=0, maximum=100)
+PERCENTILE = Field(
+    "percentile", pa.float64(), "%", "percentile, 0 to 100, exact by linear interpolation", minimum=0, maximum=100
+)
 VALUE = Field("value", pa.float64(), "of the metric", "value at that percentile")
 
 SESSIONS = _count("sessions", "1", "sessions with at least one turn")
@@ -102,15 +118,23 @@ POH_P90 = _ratio("pcie_overhead_p90", "t_PCIe / t_GPU, 90th percentile over all 
 POH_P99 = _ratio("pcie_overhead_p99", "t_PCIe / t_GPU, 99th percentile over all turns")
 
 QUANTITY = _text("quantity", "what was published, in words; unique together with its source")
-PUBLISHED_METRIC = _text("metric", "column it is a statistic of; for hardware figures model/accelerator/link")
-STATISTIC = _text("statistic", "p50, p90, mean, count, share_above_1000, ...")
+PUBLISHED_METRIC = _text("metric", "column it is a statistic of")
+STATISTIC = _text(
+    "statistic", "p50, p90, mean, count, share_above_1000, ...; for hardware figures model/accelerator/link"
+)
 PUBLISHED_VALUE = Field("value", pa.float64(), "of the metric", "the published value")
 TOLERANCE = _ratio("tolerance", "relative difference that still counts as met").or_null()
-IS_ASSERTED = _flag("is_asserted", "false for a measurement of one machine, a misprint or a figure without a stated method")
+IS_ASSERTED = _flag(
+    "is_asserted", "false for a measurement of one machine, a misprint or a figure without a stated method"
+)
 OURS = Field("ours", pa.float64(), "of the metric", "our value; NULL where there is none", nullable=True)
 RATIO = Field("ratio", pa.float64(), "1", "ours / published", nullable=True)
 IS_FULL_SET = Field("is_full_set", pa.bool_(), "", "the whole published set was measured", nullable=True)
 WITHIN_TOLERANCE = Field(
-    "within_tolerance", pa.bool_(), "", "NULL unless the full set was measured and the figure is asserted", nullable=True
+    "within_tolerance",
+    pa.bool_(),
+    "",
+    "NULL unless the full set was measured and the figure is asserted",
+    nullable=True,
 )
 SOURCE = _text("source", "where the figures of the row come from")

@@ -1,4 +1,4 @@
-"""The columns of models, accelerators, links and kappa_crit. All rates are per second, all sizes in bytes, GB is 10^9."""
+"""The columns of models, accelerators, links and kappa_crit. Rates are per second, sizes in bytes, GB is 10^9."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ V_HEAD_DIM = _count("v_head_dim", "1", "width of a value head")
 KV_LORA_RANK = _count("kv_lora_rank", "1", "width of the MLA latent").or_null(
     "width of the MLA latent; NULL without MLA"
 )
-QK_ROPE_HEAD_DIM = _count("qk_rope_head_dim", "1", "width of the rotary part of an MLA key").or_null(
-    "width of the rotary part of an MLA key; NULL without MLA"
+QK_ROPE_HEAD_DIM = _count("qk_rope_head_dim", "1", "width of the rotary part of a latent key").or_null(
+    "width of the rotary part of a latent key; NULL without a latent"
 )
 MARGINAL_KV_BYTES = _number(
     "marginal_kv_bytes_per_token",
     "bytes/token",
-    "KV at bf16 that one more cached token adds once every window is full, indexer left out",
+    "KV at bf16 that one more cached token adds once every window is full, without the indexer unless noted",
 )
 FIXED_STATE_BYTES = _count(
     "fixed_state_bytes", "bytes", "full windows and recurrent state at the point of reuse, at bf16"

@@ -68,6 +68,13 @@ class Staging:
             return None
         return Product(name, folder, identity, meta)
 
+    def reuse(self, name: str, identity: str) -> Product | None:
+        """Return the product of exactly these inputs, made the newest of its name, or None where it must be built."""
+        product = self.find(name, identity)
+        if product is not None:
+            self.point(name, identity)
+        return product
+
     def newest(self, name: str) -> Product | None:
         """Return the newest product of that name, or None."""
         try:
@@ -84,7 +91,9 @@ class Staging:
         """
         product = self.newest(name)
         if product is None:
-            raise KappaError(f"{name} is missing", "it was never built here", "materialize it first, or run `kappa run`")
+            raise KappaError(
+                f"{name} is missing", "it was never built here", "materialize it first, or run `kappa run`"
+            )
         return product
 
     def names(self, prefix: str) -> list[str]:

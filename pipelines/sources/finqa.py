@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from pipelines.chats import UnusableError
+from pipelines.chats import UnusableError, kind_of
 from pipelines.documents import DocumentSessions
 from pipelines.sessions import SessionsWriter, without_surrogates
 from pipelines.workload import InputFile, Workload, files_named, read_records
@@ -24,13 +24,13 @@ def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int
                 continue
             key = hashlib.sha256(without_surrogates(context).encode()).hexdigest()
             if not documents.knows(key):
-                documents.add_document(key, key, context)
+                documents.add_document(key, key, context, (file.path, record))
             documents.add_question(key, question)
 
 
 def _parse(value: Any) -> tuple[str, str]:  # noqa: ANN401 - any JSON value
     if not isinstance(value, dict):
-        raise UnusableError("not_an_object", f"the element is {type(value).__name__}")
+        raise UnusableError("not_an_object", f"the element is {kind_of(value)}")
     for name in ("Context", "Question"):
         if not isinstance(value.get(name), str):
             raise UnusableError("missing_field", f"{name} is absent, null or not text")

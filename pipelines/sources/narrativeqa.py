@@ -26,7 +26,8 @@ def select(hub: Hub, repo_id: str, revision: str) -> list[str]:
     missing = [split for split in SPLITS if not splits.get(split)]
     if missing:
         raise KappaError(
-            f"{repo_id} has no split {missing[0]}", f"at {revision[:12]} it has {', '.join(splits) or 'none'}",
+            f"{repo_id} has no split {missing[0]}",
+            f"at {revision[:12]} it has {', '.join(splits) or 'none'}",
             "look at the data set's page: its layout changed",
         )
     return [path for split in SPLITS for path in splits[split]]
@@ -44,18 +45,20 @@ def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int
                 writer.reject(Reject(file.path, record, "missing_field", f"{missing} is null", story))
                 continue
             if not documents.knows(story):
-                documents.add_document(story, story, batch[1][row].as_py())
+                documents.add_document(story, story, batch[1][row].as_py(), (file.path, record))
             documents.add_question(story, question)
 
 
 def _missing(story: str | None, batch: list[pa.Array], row: int, question: str | None) -> str | None:
-    values = {"document.id": story is not None, "document.text": batch[1][row].is_valid, "question.text": question is not None}
+    values = {
+        "document.id": story is not None,
+        "document.text": batch[1][row].is_valid,
+        "question.text": question is not None,
+    }
     return next((name for name, is_there in values.items() if not is_there), None)
 
 
-def _rows(
-    file: InputFile, on_bytes: Callable[[int], None]
-) -> Iterator[tuple[int, str, int, list[pa.Array]]]:
+def _rows(file: InputFile, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, str, int, list[pa.Array]]]:
     """Yield (record, document id, row in the batch, the batch's three columns)."""
     parquet = _open(file)
     share = file.local.stat().st_size / max(1, parquet.metadata.num_rows)

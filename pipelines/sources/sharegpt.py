@@ -19,7 +19,7 @@ def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int
             except UnusableError as error:
                 writer.reject(error.at(file.path, record))
                 continue
-            session = writer.session(chat.id)
+            session = writer.session(chat.id, file.path, record)
             writer.kept += 1
             for position, (role, text) in enumerate(zip(chat.roles, chat.texts, strict=True)):
                 writer.message(session, position, role, text)

@@ -16,7 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.chats import Chat, UnusableError, parse_chat, require_request
-from pipelines.sessions import FLUSH_CHARACTERS, MESSAGES_SCHEMA, MessageBuffer, Reject, SessionsWriter, without_surrogates
+from pipelines.sessions import (
+    FLUSH_CHARACTERS,
+    MESSAGES_SCHEMA,
+    MessageBuffer,
+    Reject,
+    SessionsWriter,
+    without_surrogates,
+)
 from pipelines.workload import InputFile, Workload, files_named, read_records
 
 SPOOL = "pieces.arrow"
@@ -129,9 +136,7 @@ def stitched(pieces: list[Piece]) -> list[tuple[Piece, int]]:
     return list(zip(ordered, drops, strict=True))
 
 
-def _write_sessions(
-    families: list[Family], writer: SessionsWriter, batch_at: Callable[[int], pa.RecordBatch]
-) -> None:
+def _write_sessions(families: list[Family], writer: SessionsWriter, batch_at: Callable[[int], pa.RecordBatch]) -> None:
     slices: list[pa.RecordBatch] = []
     size = 0
     for family in families:
@@ -143,7 +148,8 @@ def _write_sessions(
         if not parts:
             continue
         writer.kept += len(parts)
-        slices.extend(_session_slices(writer.session(family.session_id), parts, batch_at))
+        start = min((piece.path, piece.record) for piece in family.pieces)
+        slices.extend(_session_slices(writer.session(family.session_id, *start), parts, batch_at))
         size = sum(part.nbytes for part in slices[-len(parts) :]) + size
         if size >= FLUSH_CHARACTERS:
             writer.write(_joined(slices))

@@ -1,0 +1,140 @@
+"""The command line. Nothing heavy is imported before the command that needs it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from warehouse.code_version import package_version
+from warehouse.errors import KappaError
+
+FORMATS = ("table", "csv", "json", "parquet")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of every command and option."""
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--home", metavar="DIR", default=argparse.SUPPRESS, help="home folder (default: KAPPA_HOME, else ./data)"
+    )
+    shared.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+    )
+    parser = argparse.ArgumentParser(
+        prog="kappa",
+        description="kappa_ratio of real workloads against kappa_crit of models on hardware, for KV-cache offloading.",
+        parents=[shared],
+    )
+    parser.add_argument("--version", action="version", version=f"kappa {package_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    run = commands.add_parser(
+        "run", parents=[shared], help="build everything, print the percentile table and where the report is"
+    )
+    run.add_argument(
+        "--sample", action="store_true", help="generated data instead of the real sets: no network, no account"
+    )
+    run.add_argument(
+        "--workload", action="append", metavar="NAME", default=[], help="only this workload (may be repeated)"
+    )
+    run.add_argument(
+        "--tokenizer", action="append", metavar="NAME", default=[], help="only this tokenizer (may be repeated)"
+    )
+
+    refresh = commands.add_parser("refresh", parents=[shared], help="rebuild what changed upstream")
+    refresh.add_argument(
+        "--check", action="store_true", help="only tell: exit code 10 where a file that is used changed"
+    )
+
+    sql = commands.add_parser("sql", parents=[shared], help="query the warehouse, read only")
+    sql.add_argument("query", nargs="?", metavar="QUERY", help="the query; without it, --file or standard input")
+    sql.add_argument("--file", metavar="F", help="read the query from a file")
+    _add_output(sql)
+
+    crit = commands.add_parser("crit", parents=[shared], help="kappa_crit of models on hardware")
+    crit.add_argument("--model", metavar="M")
+    crit.add_argument("--accelerator", metavar="A")
+    crit.add_argument("--link", metavar="L")
+    crit.add_argument("--basis", choices=("paper", "physical"))
+    crit.add_argument("--bandwidth", metavar="B", help="use this bandwidth of one direction, such as 15GB/s")
+    crit.add_argument("--kv-dtype", metavar="D", help="bf16 or fp8")
+    crit.add_argument(
+        "--tensor-parallel", metavar="N", type=int, default=1, help="GPUs that share each layer, each with its own link"
+    )
+    _add_output(crit)
+
+    report = commands.add_parser(
+        "report", parents=[shared], help="draw the report and figures again, from the warehouse"
+    )
+    report.add_argument("--open", action="store_true", help="open the page in a browser")
+
+    commands.add_parser("doctor", parents=[shared], help="what works here: Hub, token, tokenizers, disk, versions")
+    return parser
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=FORMATS, default="table")
+    parser.add_argument("--output", metavar="F", help="write to a file instead of the terminal")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit code: 0, 1 for an error, 2 for usage, 130 for Ctrl-C."""
+    options = build_parser().parse_args(arguments)
+    options.home = getattr(options, "home", None)
+    is_debug = getattr(options, "debug", False)
+    try:
+        return _dispatch(options)
+    except KeyboardInterrupt:
+        print("interrupted: the last good state is as it was", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        failure = readable(error)
+        if is_debug or failure is None:
+            raise
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+
+
+def readable(error: BaseException) -> KappaError | None:
+    """Return the error to show: the first KappaError of the chain, or a full or read-only disk; None for a defect of kappa."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, KappaError):
+            return seen
+        if isinstance(seen, OSError) and seen.errno is not None:
+            where = f"{seen.filename} could not be used" if seen.filename else "a file could not be written"
+            return KappaError(where, os.strerror(seen.errno), "free disk space or check permissions, then run again")
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+_COMMANDS = {
+    "run": "assets.running",
+    "refresh": "assets.running",
+    "report": "assets.running",
+    "sql": "assets.querying",
+    "crit": "assets.crit",
+    "doctor": "assets.doctor",
+}
+
+
+def _dispatch(options: argparse.Namespace) -> int:
+    """Import the command's module, and with it what that command needs, and run it."""
+    module = importlib.import_module(_COMMANDS[options.command])
+    return int(getattr(module, options.command)(options))
+
+
+def home_path(given: str | None) -> Path:
+    """Return the home folder: the one given, else KAPPA_HOME, else ./data."""
+    return Path(given or os.environ.get("KAPPA_HOME") or "data")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

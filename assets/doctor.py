@@ -1,0 +1,127 @@
+"""`kappa doctor`: what works here, one line a thing. Nothing is changed and no secret is shown."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from assets.cli import home_path, readable
+from pipelines.sources import workloads
+from pipelines.tokenizer_specs import tokenizer_specs
+from warehouse.code_version import code_version
+from warehouse.home import Home
+
+LIBRARIES = ("dagster", "duckdb", "pyarrow", "datasets", "huggingface_hub", "transformers", "tokenizers", "fastokens")
+NEEDED_BYTES = 12 * 10**9
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: whether it works, what, and how it stands."""
+
+    is_fine: bool
+    what: str
+    how: str
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Print what works; exit code 1 where neither the real run nor the sample can."""
+    home = Home(home_path(options.home))
+    findings = list(_findings(home))
+    for finding in findings:
+        print(f"{'ok' if finding.is_fine else 'no':3} {finding.what:28} {finding.how}")
+    return 0 if all(finding.is_fine for finding in findings if finding.what == "home folder") else 1
+
+
+def _findings(home: Home) -> Iterator[Finding]:
+    yield Finding(True, "kappa", f"{code_version()} on Python {platform.python_version()}")
+    yield Finding(True, "libraries", ", ".join(f"{name} {_version(name)}" for name in LIBRARIES))
+    yield _try("home folder", lambda: _writable(home))
+    yield _try("warehouse", lambda: _state(home))
+    yield _disk("disk of the home folder", home.path)
+    yield _disk("disk of the Hub's cache", _cache_folder())
+    yield Finding(True, "HF_TOKEN", "set" if _has_token() else "not set (needed for gated repositories only)")
+    for name, workload in workloads().items():
+        yield _try(f"Hub: {name}", lambda repo_id=workload.repo_id: _revision(repo_id))  # type: ignore[misc]
+    for name in tokenizer_specs():
+        yield _tokenizer(name)
+
+
+def _try(what: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(True, what, look())
+    except Exception as error:  # noqa: BLE001 - a doctor tells every failure
+        return Finding(False, what, str(readable(error) or error).splitlines()[0])
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing"
+
+
+def _writable(home: Home) -> str:
+    parent = next(path for path in (home.path, *home.path.parents) if path.exists())
+    if not os.access(parent, os.W_OK):
+        raise PermissionError(13, "cannot be written", str(parent))
+    home.check_layout()
+    return f"{home.path} {'can be written' if home.path.exists() else 'will be created'}"
+
+
+def _state(home: Home) -> str:
+    note = home.current_note()
+    if note is None:
+        return "none yet: `kappa run --sample` or `kappa run` builds one"
+    kind = "sample" if note["is_sample"] else "real data sets"
+    return f"generation {note['generation']} ({kind}), {len(note['series'])} series; kept: {', '.join(map(str, home.numbers()))}"
+
+
+def _disk(what: str, path: Path) -> Finding:
+    there = next(folder for folder in (path, *path.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    return Finding(
+        free >= NEEDED_BYTES,
+        what,
+        f"{free / 1e9:,.0f} GB free at {there}; the full sets need about {NEEDED_BYTES / 1e9:.0f} GB",
+    )
+
+
+def _cache_folder() -> Path:
+    from huggingface_hub import constants  # noqa: PLC0415 - slow to import
+
+    return Path(constants.HF_HUB_CACHE)
+
+
+def _has_token() -> bool:
+    from huggingface_hub import get_token  # noqa: PLC0415
+
+    return get_token() is not None
+
+
+def _revision(repo_id: str) -> str:
+    from huggingface_hub import HfApi  # noqa: PLC0415
+
+    from pipelines.hub import hub_failure  # noqa: PLC0415
+
+    try:
+        info = HfApi().dataset_info(repo_id, revision="main", timeout=5)
+    except Exception as error:
+        raise hub_failure(repo_id, error) or ConnectionError(f"{repo_id} cannot be reached") from error
+    return f"{repo_id} at {str(info.sha)[:12]}"
+
+
+def _tokenizer(name: str) -> Finding:
+    spec = tokenizer_specs()[name]
+    package = _version(spec.vocabulary.distribution)
+    has_package = package != "missing"
+    offline = f"{spec.vocabulary.distribution} {package}" if has_package else "the offline extra is not installed"
+    return Finding(
+        has_package, f"tokenizer: {name}", f"from the Hub ({', '.join(spec.repositories)}); offline: {offline}"
+    )

@@ -1,0 +1,53 @@
+"""`kappa sql`: one read-only query over the current generation."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from assets.cli import home_path
+from assets.terminal import write_rows
+from warehouse.engine import first_line, read_only
+from warehouse.errors import KappaError
+from warehouse.home import Home
+
+BATCH_ROWS = 1 << 16
+
+
+def sql(options: argparse.Namespace) -> int:
+    """Run the query and write its rows.
+
+    Raises:
+        KappaError: there is no query or no warehouse, or DuckDB refuses the query.
+    """
+    import duckdb  # noqa: PLC0415 - half a second
+
+    query = _query(options)
+    with read_only(Home(home_path(options.home)).database()) as connection:
+        try:
+            reader = connection.execute(query).to_arrow_reader(BATCH_ROWS)
+            write_rows(reader, reader.schema, options.format, Path(options.output) if options.output else None)
+        except duckdb.Error as error:
+            raise KappaError("the query failed", str(error), "`kappa sql 'SHOW TABLES'` lists the tables") from error
+    return 0
+
+
+def _query(options: argparse.Namespace) -> str:
+    if options.query and options.file:
+        raise KappaError("two queries are given", "one as text and one by --file", "give one of them")
+    try:
+        text = options.query or (Path(options.file).read_text("utf8") if options.file else _standard_input())
+    except OSError as error:
+        raise KappaError(
+            f"{options.file} cannot be read", error.strerror or first_line(error), "check the path"
+        ) from error
+    if not text.strip():
+        raise KappaError(
+            "there is no query", "neither text nor --file nor standard input holds one", "try `kappa sql 'SHOW TABLES'`"
+        )
+    return str(text)
+
+
+def _standard_input() -> str:
+    return "" if sys.stdin.isatty() else sys.stdin.read()

@@ -1,0 +1,102 @@
+"""Tables over all workloads, the database file, the report, and the published generation."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from assets.metadata import check_result, definition_metadata, table_metadata
+from assets.publication import publish, stage_report
+from assets.resources import KappaHome
+from assets.workloads import key_of
+from pipelines import tables
+from warehouse.checks import Violation, not_monotone, violations
+from warehouse.tables import TABLES
+
+GROUPS = {**dict.fromkeys(tables.HARDWARE, "hardware"), "published": "hardware"}
+
+
+def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
+    """Return the asset of one table, with its blocking checks out of the declaration."""
+    table = TABLES[name]
+    depends_on = {
+        "kappa_crit": [dg.AssetKey("models"), dg.AssetKey("platforms")],
+        "boundness": [*turns, dg.AssetKey("kappa_crit")],
+    }
+    is_reference = name in GROUPS
+    specs = [
+        dg.AssetCheckSpec(
+            "declared", asset=name, blocking=True, description="schema, NULLs, bounds and key as declared"
+        )
+    ]
+    if name == "percentiles":
+        specs.append(dg.AssetCheckSpec("monotone", asset=name, blocking=True, description="percentiles do not fall"))
+
+    @dg.asset(
+        key=dg.AssetKey(name),
+        deps=depends_on.get(name, [] if is_reference else turns),
+        group_name=GROUPS.get(name, "statistics"),
+        description=f"One row: {table.grain}.",
+        metadata=definition_metadata(table),
+        check_specs=specs,
+        kinds={"parquet"},
+    )
+    def staged(kappa: KappaHome) -> dg.MaterializeResult:
+        data = tables.read_table(tables.stage_table(kappa.staging(), name))
+        results = [check_result("declared", violations(table, data))]
+        if name == "percentiles":
+            results.append(check_result("monotone", not_monotone(data)))
+        return dg.MaterializeResult(metadata=table_metadata(data), check_results=results)
+
+    return staged
+
+
+@dg.asset(
+    deps=[dg.AssetKey(name) for name in tables.STAGED],
+    group_name="publication",
+    description="The database file and the lake of the next generation, complete but not yet published.",
+    check_specs=[
+        dg.AssetCheckSpec(
+            "complete", asset="warehouse", blocking=True, description="every staged row is in the database"
+        )
+    ],
+    kinds={"duckdb", "parquet"},
+)
+def warehouse(context: dg.AssetExecutionContext, kappa: KappaHome) -> dg.MaterializeResult:
+    """Build the database file and the lake out of the staged tables."""
+    staging = kappa.staging()
+    product = tables.build_warehouse(staging, kappa.folder(), context.run_id, _started_at(context))
+    lost = {
+        name: rows
+        for name in tables.STAGED
+        if (rows := product.meta["rows"][name]) != staging.require(tables.table_name(name)).meta["rows"]
+    }
+    found = [Violation(f"{name} is complete", rows, TABLES[name].rows([])) for name, rows in lost.items()]
+    return dg.MaterializeResult(
+        metadata={"generation": product.meta["generation"], **product.meta["rows"]},
+        check_results=[check_result("complete", found)],
+    )
+
+
+@dg.asset(deps=[warehouse], group_name="publication", description="Report page, Markdown and figures.", kinds={"html"})
+def report(kappa: KappaHome) -> dg.MaterializeResult:
+    """Draw the report out of the warehouse."""
+    product = stage_report(kappa.staging())
+    return dg.MaterializeResult(metadata={"files": product.meta["files"]})
+
+
+@dg.asset(
+    deps=[warehouse, report],
+    group_name="publication",
+    description="The published state that readers see.",
+    kinds={"duckdb"},
+)
+def generations(kappa: KappaHome) -> dg.MaterializeResult:
+    """Swap the new generation in."""
+    home = kappa.folder()
+    number = publish(home, kappa.staging())
+    return dg.MaterializeResult(metadata={"generation": number, "home": dg.MetadataValue.path(str(home.path))})
+
+
+def _started_at(context: dg.AssetExecutionContext) -> datetime:
+    stats = context.instance.get_run_stats(context.run_id)
+    return datetime.fromtimestamp(stats.start_time or stats.launch_time or datetime.now(UTC).timestamp(), UTC)

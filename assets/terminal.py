@@ -1,0 +1,139 @@
+"""Rows as text for a terminal and for scripts: an aligned table, CSV, JSON, Parquet. Large results are streamed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from warehouse.errors import KappaError
+
+SHOWN_ROWS = 1000
+
+
+def text_table(data: pa.Table) -> str:
+    """Return an aligned table: numbers to the right, NULL as an empty cell.
+
+    >>> print(text_table(pa.table({"name": ["a", "bb"], "n": [1, 22]})))
+    name   n
+    a      1
+    bb    22
+    """
+    columns = [[_cell(value) for value in data.column(n).to_pylist()] for n in range(data.num_columns)]
+    numeric = [_is_number(data.schema.field(n).type) for n in range(data.num_columns)]
+    widths = [max(len(name), *map(len, column), 0) for name, column in zip(data.column_names, columns, strict=True)]
+    rows = [data.column_names, *zip(*columns, strict=True)]
+    lines = [
+        "  ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _cell(value: object) -> str:
+    """Return a value as text that cannot steer the terminal."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)  # noqa: PLR2004 - four digits read well as they are
+    if isinstance(value, float):
+        return _number(value)
+    text = "" if value is None else str(value)
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
+def _number(value: float) -> str:
+    """Return a number with four significant digits, all digits before the point, powers of ten only where it must be."""
+    if value == 0:
+        return "0"
+    if 1000 <= abs(value) < 1e9:  # noqa: PLR2004
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, output: Path | None) -> None:
+    """Write rows in one of the formats `table`, `csv`, `json`, `parquet`, to a file or to standard output.
+
+    Raises:
+        KappaError: Parquet was asked for without a file, or the file cannot be written.
+    """
+    if form == "parquet":
+        _write_parquet(batches, schema, output)
+        return
+    with _text_output(output) as stream:
+        if form == "csv":
+            _write_csv(batches, schema, stream)
+        elif form == "json":
+            _write_json(batches, stream)
+        else:
+            _write_table(batches, schema, stream)
+
+
+@contextlib.contextmanager
+def _text_output(output: Path | None) -> Iterator[IO[str]]:
+    if output is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    try:
+        with output.open("w", encoding="utf8", newline="") as stream:
+            yield stream
+    except OSError as error:
+        raise _unwritable(output, error) from error
+
+
+def _unwritable(output: Path, error: OSError) -> KappaError:
+    return KappaError(f"{output} cannot be written", error.strerror or str(error), "choose another --output")
+
+
+def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
+    kept: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if rows < SHOWN_ROWS:
+            kept.append(batch.slice(0, SHOWN_ROWS - rows))
+        rows += batch.num_rows
+    stream.write(text_table(pa.Table.from_batches(kept, schema)) + "\n")
+    if rows > SHOWN_ROWS:
+        stream.write(f"... {rows - SHOWN_ROWS:,} more rows; --format csv, json or parquet writes them all\n")
+
+
+def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
+    import csv  # noqa: PLC0415
+
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(schema.names)
+    for batch in batches:
+        columns = [batch.column(n).to_pylist() for n in range(batch.num_columns)]
+        writer.writerows(zip(*columns, strict=True))
+
+
+def _write_json(batches: Iterable[pa.RecordBatch], stream: IO[str]) -> None:
+    separator = "["
+    for batch in batches:
+        for row in batch.to_pylist():
+            stream.write(f"{separator}\n{json.dumps(row, default=str, allow_nan=False, ensure_ascii=False)}")
+            separator = ","
+    stream.write("[]\n" if separator == "[" else "\n]\n")
+
+
+def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, output: Path | None) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    if output is None:
+        raise KappaError("Parquet needs a file", "it is not text for a terminal", "add --output FILE")
+    try:
+        with pq.ParquetWriter(output, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    except OSError as error:
+        raise _unwritable(output, error) from error

@@ -1,0 +1,159 @@
+"""Which share of a workload waits for the link, for every model and platform, out of one sorted pass over its turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines import kappa
+from warehouse.fields import BLOCK_TOKENS
+from warehouse.tables import BOUNDNESS
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Turns = pa.RecordBatch | pa.Table | Mapping[str, Ints]
+
+_PERCENTILES = {"pcie_overhead_p50": 0.5, "pcie_overhead_p90": 0.9, "pcie_overhead_p99": 0.99}
+_PLATFORM = ("accelerator", "link", "basis")
+
+
+@dataclass(frozen=True, slots=True)
+class SortedTurns:
+    """The turns of one workload at one block size, by rising kappa_ratio.
+
+    Attributes:
+        kappa_ratio: K / T of each turn, shape (turns,), ascending.
+        cached_from: Tokens K of the turns from position i on, shape (turns + 1,).
+        prefill_from: Tokens T of the turns from position i on, shape (turns + 1,).
+    """
+
+    kappa_ratio: Floats
+    cached_from: Ints
+    prefill_from: Ints
+
+
+def boundness(  # noqa: PLR0913 - three names of a workload, and what it is joined with
+    turns: Iterable[Turns],
+    *,
+    workload: str,
+    tokenizer: str,
+    counting: str,
+    hardware: Mapping[str, pa.Table],
+    headlines: pa.Table,
+) -> pa.Table:
+    """Return the table `boundness` of one workload under cost model `2n`: no row where there is no turn.
+
+    A row stands for each model whose turns `tokenizer` counts and whose kappa_crit is known. Its block_tokens is 1,
+    and 16 and 256 too where both the model and the platform are headlines.
+
+    Args:
+        turns: Batches with the int64 columns `cached_tokens` (K) and `prefill_tokens` (T, at least 1), any order.
+        workload: Its name, as are `tokenizer` and `counting`.
+        tokenizer: See `workload`.
+        counting: See `workload`.
+        hardware: The tables of `pipelines.hardware.hardware_tables`.
+        headlines: The table of `warehouse.reference_rows.load_reference("headlines")`.
+    """
+    cached, prefill = _columns(turns)
+    if not len(cached):
+        return BOUNDNESS.rows([])
+    pairs = _pairs(hardware["kappa_crit"], hardware["models"], tokenizer)
+    is_headline = _is_headline(pairs, headlines)
+    over_context = _over_context_share(cached + prefill, pairs["max_context_tokens"].to_numpy())
+    parts = []
+    for block in BLOCK_TOKENS:
+        chosen = np.ones(pairs.num_rows, bool) if block == 1 else is_headline
+        shares = bound_shares(sort_turns(cached, prefill, block), pairs["kappa_crit"].to_numpy()[chosen])
+        shares["over_context_turn_share"] = over_context[chosen]
+        names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "cost_model": "2n"}
+        parts.append(_part(pairs.filter(pa.array(chosen)), shares, names, block))
+    return pa.concat_tables(parts)
+
+
+def sort_turns(cached_tokens: Ints, prefill_tokens: Ints, block: int = 1) -> SortedTurns:
+    """Return the turns by rising kappa_ratio after K is rounded down to whole blocks.
+
+    Args:
+        cached_tokens: K, shape (turns,).
+        prefill_tokens: T, shape (turns,), at least 1 each.
+        block: Tokens in a block.
+    """
+    reused, computed = kappa.block_tokens(cached_tokens, prefill_tokens, block)
+    ratio = reused / computed
+    order = np.argsort(ratio, kind="stable")
+    return SortedTurns(ratio[order], _sums_from(reused[order]), _sums_from(computed[order]))
+
+
+def bound_shares(turns: SortedTurns, kappa_crit: Floats) -> dict[str, Floats]:
+    """Return the columns of `boundness` that depend on kappa_crit, each of the shape of `kappa_crit`.
+
+    A turn is memory bound where kappa_ratio > kappa_crit, strictly, in float64 like the SQL over `turns`.
+    In units of the time of one computed token a turn takes K / kappa_crit for the transfer and T for the computation;
+    both are multiplied by kappa_crit here. Sums of tokens are exact integers.
+
+    Args:
+        turns: At least one turn.
+        kappa_crit: Values above zero.
+    """
+    first = np.searchsorted(turns.kappa_ratio, kappa_crit, side="right")
+    cached, prefill = turns.cached_from, turns.prefill_from
+    total_time = cached[0] + kappa_crit * prefill[0]
+    shares = {
+        "memory_bound_turn_share": (len(turns.kappa_ratio) - first) / len(turns.kappa_ratio),
+        "memory_bound_token_share": (cached[first] + prefill[first]) / (cached[0] + prefill[0]),
+        "memory_bound_time_share": (cached[first] + kappa_crit * prefill[first]) / total_time,
+        "transfer_time_share": cached[0] / total_time,
+    }
+    quantiles = np.quantile(turns.kappa_ratio, list(_PERCENTILES.values()))
+    for name, quantile in zip(_PERCENTILES, quantiles, strict=True):
+        shares[name] = quantile / kappa_crit
+    return shares
+
+
+def _columns(turns: Iterable[Turns]) -> tuple[Ints, Ints]:
+    cached, prefill = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for batch in turns:
+        cached.append(np.asarray(batch["cached_tokens"], np.int64))
+        prefill.append(np.asarray(batch["prefill_tokens"], np.int64))
+    return np.concatenate(cached), np.concatenate(prefill)
+
+
+def _sums_from(values: Ints) -> Ints:
+    return np.append(np.cumsum(values[::-1])[::-1], 0)
+
+
+def _over_context_share(context_tokens: Ints, max_context_tokens: Ints) -> Floats:
+    within = np.searchsorted(np.sort(context_tokens), max_context_tokens, side="right")
+    return (len(context_tokens) - within) / len(context_tokens)
+
+
+def _pairs(kappa_crit: pa.Table, models: pa.Table, tokenizer: str) -> pa.Table:
+    counted = models.filter(pc.equal(models["tokenizer"], pa.scalar(tokenizer)))
+    known = kappa_crit.filter(pc.is_valid(kappa_crit["kappa_crit"]))
+    known = known.filter(pc.is_in(known["model"], counted["model"].combine_chunks()))
+    context = counted["max_context_tokens"].take(pc.index_in(known["model"], counted["model"].combine_chunks()))
+    return known.append_column("max_context_tokens", context)
+
+
+def _is_headline(pairs: pa.Table, headlines: pa.Table) -> npt.NDArray[np.bool_]:
+    rows = headlines.to_pylist()
+    models = {row["model"] for row in rows if row["model"]}
+    platforms = {tuple(row[name] for name in _PLATFORM) for row in rows if row["accelerator"]}
+    columns = (pairs[name].to_pylist() for name in ("model", *_PLATFORM))
+    is_both = [model in models and tuple(platform) in platforms for model, *platform in zip(*columns, strict=True)]
+    return np.array(is_both, bool)
+
+
+def _part(pairs: pa.Table, shares: Mapping[str, Floats], names: Mapping[str, str], block: int) -> pa.Table:
+    rows = pairs.num_rows
+    columns: dict[str, Any] = {name: pa.array([value] * rows, pa.string()) for name, value in names.items()}
+    columns |= {name: pa.array(values) for name, values in shares.items()}
+    columns["block_tokens"] = pa.array([block] * rows, pa.int32())
+    columns |= {name: pairs[name] for name in pairs.column_names if name in BOUNDNESS.names}
+    return BOUNDNESS.conform(pa.table(columns))

@@ -1,0 +1,395 @@
+"""Tokens per text: a fast engine, Hugging Face as the reference, and the comparison of both in every run.
+
+The only module that imports transformers, tokenizers or fastokens. What a turn is, and templates, belong elsewhere.
+Counts are of the text alone: no BOS, no template token. A special token's string is one token, Hugging Face's default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import heapq
+import importlib.metadata
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.tokenizer_files import TokenizerFile
+
+_LOG = logging.getLogger("kappa")
+_SAFE_CUT = re.compile(r"\n(?=\S)")
+_FAST_PIECE_CHARS, _FAST_SLICE_BYTES = 1 << 18, 1 << 23
+_EXACT_PIECE_CHARS, _EXACT_SLICE_BYTES = 1 << 14, 1 << 20
+_PART_CHARS = 1 << 15
+_CHECK_BYTES = 4_000_000
+_SHARES = (2, 4, 8, 8)
+# What NFC may change and what Unicode tables disagree about: marks, format and private characters, compatibility signs.
+_UNUSUAL = r"[\p{M}\p{Cf}\p{Co}\x{1100}-\x{11FF}\x{2126}\x{212A}\x{212B}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}]"
+
+Texts = pa.StringArray | pa.LargeStringArray
+Counts = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counter:
+    """One engine with one tokenizer.
+
+    Attributes:
+        engine: Name of the library.
+        engine_version: Its version.
+        count_strings: Tokens of each string.
+        piece_chars: A longer text is cut into pieces of at least so many characters, see `cut_text`; None never cuts.
+        slice_bytes: So much text, or one longer text, is given to the engine at once: it bounds the memory.
+    """
+
+    engine: str
+    engine_version: str
+    count_strings: Callable[[list[str]], Counts]
+    piece_chars: int | None = None
+    slice_bytes: int = _FAST_SLICE_BYTES
+
+    def count(self, texts: Texts) -> Counts:
+        """Return the tokens of each text, shape (len(texts),).
+
+        Args:
+            texts: string or large_string without nulls.
+
+        Raises:
+            ValueError: There are nulls.
+        """
+        texts = _large(texts)
+        slices = [self._count_slice(piece) for piece in _slices(texts, self.slice_bytes)]
+        return np.concatenate(slices) if slices else np.empty(0, np.int64)
+
+    def _count_slice(self, texts: Texts) -> Counts:
+        strings: list[str] = texts.to_numpy(zero_copy_only=False).tolist()
+        if self.piece_chars is None or _lengths(texts).max() <= self.piece_chars:
+            return self.count_strings(strings)
+        pieces = [cut_text(text, self.piece_chars) for text in strings]
+        starts = np.cumsum([0, *map(len, pieces[:-1])])
+        return np.add.reduceat(self.count_strings([piece for some in pieces for piece in some]), starts)
+
+
+def fast_counter(file: TokenizerFile) -> Counter:
+    """Return the fast engine, or, with a warning, the exact one where it cannot be used."""
+    try:
+        import fastokens  # noqa: PLC0415 - heavy, and it may be missing
+
+        tokenizer = fastokens.Tokenizer.from_file(str(file.path))
+    except (ImportError, ValueError, RuntimeError) as error:
+        _LOG.warning("fastokens cannot be used (%s), counting with tokenizers, about 50 times slower", error)
+        return exact_counter(file)
+
+    def count_strings(strings: list[str]) -> Counts:
+        # The first False adds no BOS, the second keeps special tokens' strings whole.
+        _, offsets = tokenizer.encode_batch_flat(strings, False, False)
+        ends = np.frombuffer(offsets, np.dtype("<u8")).astype(np.int64)
+        return ends[1:] - ends[:-1]
+
+    version = importlib.metadata.version("fastokens")
+    return Counter("fastokens", version, count_strings, _FAST_PIECE_CHARS, _FAST_SLICE_BYTES)
+
+
+def exact_counter(file: TokenizerFile) -> Counter:
+    """Return Hugging Face tokenizers, the reference, with long texts cut where that changes nothing."""
+    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
+
+    tokenizer = Tokenizer.from_file(str(file.path))
+
+    def count_strings(strings: list[str]) -> Counts:
+        encodings = tokenizer.encode_batch_fast(strings, add_special_tokens=False)
+        return np.fromiter(map(len, encodings), np.int64, len(strings))
+
+    version = importlib.metadata.version("tokenizers")
+    return Counter("tokenizers", version, count_strings, _EXACT_PIECE_CHARS, _EXACT_SLICE_BYTES)
+
+
+def cut_text(text: str, piece_chars: int) -> list[str]:
+    r"""Cut a text into pieces of `piece_chars` or more characters whose tokens are together those of the text.
+
+    A cut is after a line break and before a character that is not a space. Both patterns end a match there: a run of
+    spaces up to its last line break is one match of `\s*[\r\n]+`, a run of signs takes its line breaks along, and no
+    other branch ends in one. No special token holds a line break, and NFC joins nothing across it.
+    """
+    pieces, start = [], 0
+    while len(text) - start > piece_chars:
+        found = _SAFE_CUT.search(text, start + piece_chars - 1)
+        if found is None:
+            break
+        pieces.append(text[start : found.end()])
+        start = found.end()
+    return [*pieces, text[start:]]
+
+
+def special_tokens_in(texts: Texts, file: TokenizerFile) -> npt.NDArray[np.bool_]:
+    """Tell for each text, shape (len(texts),), whether it holds an added token's string (`<|eot_id|>`, `<think>`)."""
+    pattern = _special_pattern(file)
+    if not pattern:
+        return np.zeros(len(texts), np.bool_)
+    found = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+    return np.asarray(found, np.bool_)
+
+
+@functools.lru_cache(maxsize=8)
+def _special_pattern(file: TokenizerFile) -> str:
+    added = json.loads(file.path.read_bytes())["added_tokens"]
+    return "|".join(re.escape(token["content"]) for token in added)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """A text that the engines count differently.
+
+    Attributes:
+        sha256: Hex digest of the whole text in UTF-8.
+        position: Its row in the stream, from 0.
+        fast: Tokens by the fast engine, of the whole text or of the compared part of a long one.
+        exact: Tokens by Hugging Face, of the same.
+    """
+
+    sha256: str
+    position: int
+    fast: int
+    exact: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counted:
+    """The tokens of a stream, and what the comparison with Hugging Face said.
+
+    Attributes:
+        tokens: Tokens of each text, in the order of the stream.
+        special: Whether the text holds the string of an added token.
+        engine: The engine that the counts come from in the end.
+        engine_version: Its version.
+        checked_texts: How many texts were compared.
+        checked_bytes: How much text was compared, in UTF-8 bytes.
+        differences: Where the fast engine differed; then everything was counted again with the exact one.
+        is_exact: False where the second count differs from Hugging Face too.
+    """
+
+    tokens: Counts
+    special: npt.NDArray[np.bool_]
+    engine: str
+    engine_version: str
+    checked_texts: int
+    checked_bytes: int
+    differences: list[Difference]
+    is_exact: bool
+
+
+def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and progress
+    batches: Callable[[], Iterable[Texts]],
+    file: TokenizerFile,
+    *,
+    fast: Counter | None = None,
+    exact: Counter | None = None,
+    check_bytes: int = _CHECK_BYTES,
+    on_progress: Callable[[int], None] | None = None,
+) -> Counted:
+    """Count a stream of texts with the fast engine and compare a sample of it with Hugging Face.
+
+    The sample holds texts chosen by a hash of the text, each batch's longest, those with special tokens' strings and
+    those with unusual characters, within 1/2, 1/4, 1/8 and 1/8 of the budget: of a kind with more, those with the
+    smallest hashes. Of a long text a part is compared. One difference makes the exact engine count everything again.
+
+    Args:
+        batches: Gives the stream anew at each call, the same texts in the same order; memory holds one batch.
+        file: The tokenizer.
+        fast: The engine to use, by default `fast_counter(file)`.
+        exact: The engine of the second count, by default `exact_counter(file)`.
+        check_bytes: Budget of the comparison in bytes of text; 4 MB take about a second.
+        on_progress: Called after each batch with the bytes of text done; starts again at 0 in a second count.
+
+    Raises:
+        ValueError: A text is null, or the second reading gives another number of texts.
+    """
+    fast = fast or fast_counter(file)
+    reference = exact_counter(file)
+    samples = [_Sample(check_bytes // share) for share in _SHARES]
+    tokens, special = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
+    for row, texts in _read(batches, on_progress):
+        tokens.append(fast.count(texts))
+        special.append(special_tokens_in(texts, file))
+        _offer(samples, texts, row, special[-1])
+    parts = _parts_of(samples)
+    truth = dataclasses.replace(reference, piece_chars=None).count(_texts_of(parts))
+    counted = Counted(
+        tokens=np.concatenate(tokens),
+        special=np.concatenate(special),
+        engine=fast.engine,
+        engine_version=fast.engine_version,
+        checked_texts=len(parts),
+        checked_bytes=sum(len(part.text.encode()) for part in parts),
+        differences=[],
+        is_exact=True,
+    )
+    differences = _differences(parts, _counts_of(parts, fast, counted.tokens), truth)
+    if not differences:
+        return counted
+    _LOG.warning("%s differs from tokenizers on %d texts, counting everything again", fast.engine, len(differences))
+    engine = exact or reference
+    again = np.concatenate([np.empty(0, np.int64), *(engine.count(texts) for _, texts in _read(batches, on_progress))])
+    if len(again) != len(counted.tokens):
+        raise ValueError(f"the second reading gave {len(again)} texts, the first {len(counted.tokens)}")
+    return dataclasses.replace(
+        counted,
+        tokens=again,
+        engine=engine.engine,
+        engine_version=engine.engine_version,
+        differences=differences,
+        is_exact=not _differences(parts, _counts_of(parts, engine, again), truth),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """A text to compare, or a part of a long one."""
+
+    hash: int
+    row: int
+    text: str
+    is_whole: bool
+    sha256: str
+
+
+class _Sample:
+    """The texts with the smallest hashes that fit a budget: chosen by what they are, in whatever order they come."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        self.left = budget_bytes
+        self.ceiling = (1 << 64) - 1
+        self.parts: dict[int, _Part] = {}
+        self.heap: list[int] = []
+
+    def offer(self, texts: Texts, hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64], first_row: int) -> None:
+        """Take what is below the ceiling from the given rows of a batch; equal texts are taken once."""
+        rows = rows[hashes[rows] < np.uint64(self.ceiling)]
+        for row in rows[np.argsort(hashes[rows], kind="stable")].tolist():
+            key = int(hashes[row])
+            if key >= self.ceiling:
+                break
+            if key not in self.parts:
+                self._take(_part_of(texts[row].as_py(), key, first_row + row))
+
+    def _take(self, part: _Part) -> None:
+        self.parts[part.hash] = part
+        heapq.heappush(self.heap, -part.hash)
+        self.left -= _cost(part)
+        while self.left < 0:
+            # Nothing at or above a dropped hash comes back, else the order of the texts would decide.
+            self.ceiling = -heapq.heappop(self.heap)
+            self.left += _cost(self.parts.pop(self.ceiling))
+
+
+def _cost(part: _Part) -> int:
+    return len(part.text.encode()) + 64
+
+
+def _part_of(text: str, key: int, row: int) -> _Part:
+    """Return the text, or of a long one a part between two safe cuts, at a place that the hash decides."""
+    whole = text
+    if len(text) > 2 * _PART_CHARS:
+        start = key % (len(text) - 2 * _PART_CHARS)
+        window = text[start : start + 2 * _PART_CHARS]
+        cuts = [found.end() for found in _SAFE_CUT.finditer(window)]
+        begin = cuts[0] if cuts and cuts[0] < _PART_CHARS else 0
+        text = window[begin : next((cut for cut in cuts if cut >= begin + _PART_CHARS), begin + _PART_CHARS)]
+    return _Part(key, row, text, text is whole, hashlib.sha256(whole.encode()).hexdigest())
+
+
+def _offer(samples: list[_Sample], texts: Texts, first_row: int, special: npt.NDArray[np.bool_]) -> None:
+    """Offer a batch: all of it, its longest text, those with special tokens' strings, those with unusual characters."""
+    if len(texts) == 0:
+        return
+    hashes, lengths = _hashes(texts), _lengths(texts)
+    rows = np.arange(len(texts))
+    # The search for unusual characters is slow: it is for texts that would be taken and are not plain ASCII.
+    eager = rows[hashes < np.uint64(samples[-1].ceiling)]
+    eager = eager[~pc.string_is_ascii(texts.take(eager)).to_numpy(zero_copy_only=False).astype(np.bool_)]
+    is_unusual = pc.match_substring_regex(texts.take(eager), _UNUSUAL).to_numpy(zero_copy_only=False)
+    longest = rows[lengths == lengths.max()]
+    kinds = [rows, longest[[hashes[longest].argmin()]], rows[special], eager[is_unusual.astype(np.bool_)]]
+    for sample, kind in zip(samples, kinds, strict=True):
+        sample.offer(texts, hashes, kind, first_row)
+
+
+def _parts_of(samples: list[_Sample]) -> list[_Part]:
+    merged = {key: part for sample in samples for key, part in sample.parts.items()}
+    return sorted(merged.values(), key=lambda part: part.row)
+
+
+def _texts_of(parts: list[_Part]) -> Texts:
+    return pa.array([part.text for part in parts], pa.large_string())
+
+
+def _counts_of(parts: list[_Part], counter: Counter, tokens: Counts) -> Counts:
+    """Return what a counter found: in the stream itself for whole texts, counted now for parts."""
+    counts = counter.count(_texts_of([part for part in parts if not part.is_whole]))
+    found = np.fromiter((tokens[part.row] for part in parts), np.int64, len(parts))
+    found[[not part.is_whole for part in parts]] = counts
+    return found
+
+
+def _differences(parts: list[_Part], found: Counts, truth: Counts) -> list[Difference]:
+    rows = np.flatnonzero(found != truth).tolist()
+    return [Difference(parts[at].sha256, parts[at].row, int(found[at]), int(truth[at])) for at in rows]
+
+
+def _read(
+    batches: Callable[[], Iterable[Texts]], on_progress: Callable[[int], None] | None
+) -> Iterator[tuple[int, Texts]]:
+    """Yield each batch with the number of its first row, and tell the bytes done after it was used."""
+    row, done = 0, 0
+    for batch in batches():
+        texts = _large(batch)
+        yield row, texts
+        row, done = row + len(texts), done + int(_lengths(texts).sum())
+        if on_progress is not None:
+            on_progress(done)
+
+
+def _large(texts: Texts) -> pa.LargeStringArray:
+    if texts.null_count:
+        raise ValueError(f"{texts.null_count} texts are null")
+    return cast("pa.LargeStringArray", texts.cast(pa.large_string()))
+
+
+def _lengths(texts: Texts) -> npt.NDArray[np.int64]:
+    """Return the bytes of each text."""
+    return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _slices(texts: Texts, slice_bytes: int) -> Iterator[Texts]:
+    """Cut an array into runs of texts of at most so many bytes, at least one text each."""
+    ends, row, start = np.cumsum(_lengths(texts)), 0, 0
+    while row < len(texts):
+        after = max(row + 1, int(np.searchsorted(ends, start + slice_bytes, side="right")))
+        yield texts[row:after]
+        row, start = after, int(ends[after - 1])
+
+
+def _hashes(texts: Texts) -> npt.NDArray[np.uint64]:
+    """Return a 64-bit hash of each text from its length and 8 bytes at five places (mixing steps of splitmix64)."""
+    lengths = _lengths(texts)
+    _, offsets, letters = texts.buffers()
+    starts = np.frombuffer(memoryview(offsets or bytes(8)), np.int64)[texts.offset : texts.offset + len(texts)]
+    data = np.frombuffer(memoryview(letters or b"\0"), np.uint8)
+    mixed = lengths.astype(np.uint64)
+    for quarter in range(5):
+        places = (np.maximum(lengths - 8, 0) * quarter // 4)[:, None] + np.arange(8)
+        word = data[np.minimum(starts[:, None] + places, len(data) - 1)]
+        word[places >= lengths[:, None]] = 0
+        mixed = (mixed ^ word.view("<u8")[:, 0]) + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed

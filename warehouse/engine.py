@@ -1,0 +1,54 @@
+"""DuckDB connections: their limits, and its errors in our words. Every connection of kappa is made here."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.errors import KappaError
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEMORY_LIMIT = "1GB"
+THREADS = 2
+
+
+def _limits() -> dict[str, str | bool | int | float | list[str]]:
+    return {"memory_limit": MEMORY_LIMIT, "threads": THREADS, "autoinstall_known_extensions": False}
+
+
+@contextlib.contextmanager
+def in_memory(scratch: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection without a file, for queries over Parquet; what does not fit in memory goes to `scratch`."""
+    import duckdb  # noqa: PLC0415 - half a second
+
+    config = _limits() | ({"temp_directory": str(scratch)} if scratch else {})
+    with duckdb.connect(":memory:", config=config) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
+
+
+@contextlib.contextmanager
+def read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection to a database file that can change nothing: not the file, not any other one.
+
+    Raises:
+        KappaError: the file is no database that this DuckDB reads.
+    """
+    import duckdb  # noqa: PLC0415 - half a second
+
+    try:
+        connection = duckdb.connect(str(path), read_only=True, config=_limits() | {"enable_external_access": False})
+    except duckdb.Error as error:
+        raise KappaError(f"{path} cannot be opened", first_line(error), "run `kappa run` to build it again") from error
+    with connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

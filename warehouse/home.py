@@ -1,0 +1,226 @@
+"""The home folder: staging, generations, and how a new generation takes the place of the old one.
+
+HOME/LAYOUT                  version of this layout
+HOME/generations/<n>/        warehouse.duckdb, lake/, report/, generation.json
+HOME/current                 symbolic link to a generation, swapped by rename
+HOME/{warehouse.duckdb,lake,report}   links that lead through `current`
+HOME/staging/{hub,sample}/   products of single steps
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from warehouse.errors import KappaError
+from warehouse.staging import Product, Staging
+
+LAYOUT = 1
+KEPT_GENERATIONS = 3
+NOTE = "generation.json"
+DATABASE, LAKE, REPORT = "warehouse.duckdb", "lake", "report"
+
+
+class Home:
+    """One home folder."""
+
+    def __init__(self, path: Path) -> None:
+        """Use `path`; nothing is created before it is needed."""
+        self.path = path.absolute()
+        self.generations = self.path / "generations"
+        self.current = self.path / "current"
+
+    def staging(self, *, is_sample: bool) -> Staging:
+        """Return the products of the real data sets or of the sample; they never mix."""
+        return Staging(self.path / "staging" / ("sample" if is_sample else "hub"))
+
+    def prepare(self) -> None:
+        """Create the folder and check that it can be written and has this layout.
+
+        Raises:
+            KappaError: it cannot be written, or it was made by another layout.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            probe = self.path / f".probe-{uuid.uuid4().hex[:8]}"
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        self.check_layout()
+        mark = self.path / "LAYOUT"
+        if not mark.exists():
+            mark.write_text(f"{LAYOUT}\n", "utf8")
+
+    def check_layout(self) -> None:
+        """Raise KappaError where the folder holds a warehouse of another layout."""
+        mark = self.path / "LAYOUT"
+        found = mark.read_text("utf8").strip() if mark.is_file() else None
+        is_older = found is None and ((self.path / DATABASE).exists() or self.generations.exists())
+        if is_older or found not in (None, str(LAYOUT)):
+            raise KappaError(
+                f"{self.path} holds a warehouse of layout {found or 'unknown'}",
+                f"this kappa uses layout {LAYOUT}",
+                "choose another folder with --home, or move this one away and run `kappa run` again",
+            )
+
+    @contextmanager
+    def lock(self, what: str) -> Iterator[None]:
+        """Hold the home for one writer.
+
+        Raises:
+            KappaError: another process holds it.
+        """
+        with (self.path / f".{what}.lock").open("a+") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise KappaError(
+                    f"{self.path} is in use", f"another kappa process holds its {what} lock", "wait for it to end"
+                ) from error
+            yield
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the generations that are there, oldest first."""
+        names = [entry.name for entry in self.generations.iterdir()] if self.generations.is_dir() else []
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def current_note(self) -> dict[str, Any] | None:
+        """Return what the current generation notes of itself (number, identities), None where there is none."""
+        try:
+            return dict(json.loads((self.current / NOTE).read_text("utf8")))
+        except FileNotFoundError:
+            return None
+
+    def database(self) -> Path:
+        """Return the path of the current database, resolved, so that a reader stays in one generation.
+
+        Raises:
+            KappaError: nothing was published here, or the layout is another one.
+        """
+        self.check_layout()
+        path = (self.current / DATABASE).resolve()
+        if not path.is_file():
+            raise KappaError(
+                f"{self.path} has no warehouse yet",
+                "nothing was built there",
+                "run `kappa run --sample`, or `kappa run`",
+            )
+        return path
+
+    def publish(self, warehouse: Product, report: Product) -> int:
+        """Make a built warehouse with its report the current generation; return its number.
+
+        Readers see the old state or the new one: the generation is complete before `current` is swapped. A warehouse
+        that is already current only gets its report replaced, file by file.
+        """
+        with self.lock("publish"):
+            note = self.current_note()
+            if note is not None and note["warehouse"] == warehouse.identity:
+                if note["report"] != report.identity:
+                    self._renew_report(report, note)
+                return int(note["generation"])
+            number = int(warehouse.meta["generation"])
+            if number <= max(self.numbers(), default=0) and self._note_of(number) != warehouse.identity:
+                raise KappaError(
+                    f"generation {number} exists already", "another run published meanwhile", "run `kappa run` again"
+                )
+            self._place(number, warehouse, report)
+            self._swap(number)
+            self._clean()
+            return number
+
+    def _renew_report(self, report: Product, note: dict[str, Any]) -> None:
+        folder = self.generations / str(note["generation"])
+        self.replace_report(report.folder, folder)
+        (folder / f".{NOTE}").write_text(json.dumps({**note, "report": report.identity}, indent=1), "utf8")
+        (folder / f".{NOTE}").replace(folder / NOTE)
+
+    def _note_of(self, number: int) -> str | None:
+        try:
+            return str(json.loads((self.generations / str(number) / NOTE).read_text("utf8"))["warehouse"])
+        except FileNotFoundError:
+            return None
+
+    def _place(self, number: int, warehouse: Product, report: Product) -> None:
+        target = self.generations / str(number)
+        draft = self.generations / f".new-{number}-{uuid.uuid4().hex[:8]}"
+        self.generations.mkdir(exist_ok=True)
+        try:
+            _link_tree(warehouse.folder, draft, skip="meta.json")
+            _link_tree(report.folder, draft / REPORT, skip="meta.json")
+            note = {
+                "generation": number, "warehouse": warehouse.identity, "report": report.identity,
+                "content": warehouse.meta["content"], "is_sample": warehouse.meta["is_sample"], "series": warehouse.meta["series"],
+            }  # fmt: skip
+            (draft / NOTE).write_text(json.dumps(note, indent=1), "utf8")
+            shutil.rmtree(target, ignore_errors=True)
+            draft.rename(target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def _swap(self, number: int) -> None:
+        _point(self.current, Path("generations") / str(number))
+        for name in (DATABASE, LAKE, REPORT):
+            if not (self.path / name).is_symlink():
+                _point(self.path / name, Path("current") / name)
+
+    def replace_report(self, source: Path, generation: Path) -> None:
+        """Put the report in `source` in the place of a generation's, file by file; each file is whole at any moment."""
+        target = generation / REPORT
+        fresh = {path.relative_to(source) for path in source.rglob("*") if path.is_file()} - {Path("meta.json")}
+        for path in sorted(fresh):
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            temporary = target / path.parent / f".new-{path.name}"
+            shutil.copyfile(source / path, temporary)
+            temporary.replace(target / path)
+        for path in [path for path in target.rglob("*") if path.is_file()]:
+            if path.relative_to(target) not in fresh:
+                path.unlink()
+
+    def _clean(self) -> None:
+        for number in self.numbers()[:-KEPT_GENERATIONS]:
+            shutil.rmtree(self.generations / str(number), ignore_errors=True)
+        for left in self.generations.glob(".new-*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    def next_generation(self) -> int:
+        """Return the number that the next generation gets."""
+        return max(self.numbers(), default=0) + 1
+
+
+def _point(link: Path, target: Path) -> None:
+    """Make `link` a symbolic link to `target` by one rename, whatever it was."""
+    temporary = link.parent / f".link-{uuid.uuid4().hex[:8]}"
+    temporary.symlink_to(target)
+    temporary.replace(link)
+
+
+def _link_tree(source: Path, target: Path, skip: str) -> None:
+    """Copy a tree by hard links, by bytes where the file system has none; products are never written again."""
+    for path in sorted(source.rglob("*")):
+        if path.is_file() and path.name != skip:
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(path, place)
+            except OSError as error:
+                if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+                    raise
+                shutil.copyfile(path, place)
+
+
+def _unwritable(path: Path, error: OSError) -> KappaError:
+    return KappaError(
+        f"home folder {path} cannot be written",
+        error.strerror or str(error),
+        "choose another one with --home or KAPPA_HOME",
+    )

@@ -1,0 +1,67 @@
+-- Every published figure with ours beside it. A figure of hardware is compared with the `paper` basis.
+CREATE VIEW paper_comparison AS
+WITH full_sizes AS (
+    SELECT
+        p.workload,
+        (SELECT sum(s.records) FROM sources s WHERE s.workload = p.workload AND NOT s.is_sample) >= p.value AS is_full_set
+    FROM published p
+    WHERE p.metric = 'records' AND p.statistic = 'count'
+),
+per_turn AS (
+    SELECT *, 'all' AS population FROM turns
+    UNION ALL
+    SELECT *, 'reused' AS population FROM turns WHERE cached_tokens > 0
+),
+extremes AS (
+    SELECT
+        workload, tokenizer, counting, population,
+        avg((kappa_ratio > 1000)::INTEGER) AS share_above_1000,
+        max(cached_tokens)::DOUBLE AS max_cached_tokens,
+        max(prefill_tokens)::DOUBLE AS max_prefill_tokens,
+        max(cached_tokens + prefill_tokens)::DOUBLE AS max_context_tokens,
+        min(cached_tokens)::DOUBLE AS min_cached_tokens
+    FROM per_turn GROUP BY ALL
+),
+measured AS (
+    SELECT workload, tokenizer, counting, population, block_tokens, metric, 'p' || format('{:g}', percentile) AS statistic, value
+    FROM percentiles
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'cached_tokens', 'mean', cached_tokens_mean FROM summary
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'prefill_tokens', 'mean', prefill_tokens_mean FROM summary
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'pooled', pooled_kappa_ratio FROM summary
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'mean', kappa_ratio_mean FROM summary
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'sessions', 'count', sessions FROM summary
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'turns', 'count', turns FROM summary
+    UNION ALL SELECT workload, tokenizer, counting, population, 1, 'kappa_ratio', 'share_above_1000', share_above_1000 FROM extremes
+    UNION ALL SELECT workload, tokenizer, counting, population, 1, 'cached_tokens', 'max', max_cached_tokens FROM extremes
+    UNION ALL SELECT workload, tokenizer, counting, population, 1, 'cached_tokens', 'min', min_cached_tokens FROM extremes
+    UNION ALL SELECT workload, tokenizer, counting, population, 1, 'prefill_tokens', 'max', max_prefill_tokens FROM extremes
+    UNION ALL SELECT workload, tokenizer, counting, population, 1, 'context_tokens', 'max', max_context_tokens FROM extremes
+    UNION ALL SELECT workload, NULL, NULL, NULL, NULL, 'records', 'count', sum(records) FROM sources GROUP BY workload
+),
+on_paper AS (SELECT * FROM kappa_crit WHERE basis = 'paper' AND kv_dtype = 'bf16'),
+computed AS (
+    SELECT 'kappa_crit' AS metric, model || '/' || accelerator || '/' || link AS statistic, kappa_crit AS value FROM on_paper
+    UNION ALL SELECT DISTINCT 'kappa_m_flop_per_byte', model || '//', kappa_m_flop_per_byte FROM on_paper
+    UNION ALL SELECT DISTINCT 'kappa_hw_byte_per_flop', '/' || accelerator || '/' || link, kappa_hw_byte_per_flop FROM on_paper
+),
+compared AS (
+    SELECT
+        p.*,
+        coalesce(m.value, c.value) AS ours,
+        CASE WHEN p.workload IS NULL THEN TRUE ELSE coalesce(f.is_full_set, FALSE) END AS is_full_set
+    FROM published p
+    LEFT JOIN measured m
+        ON p.workload = m.workload AND p.metric = m.metric AND p.statistic = m.statistic
+        AND (m.metric = 'records' OR (p.tokenizer = m.tokenizer AND p.counting = m.counting
+             AND p.population = m.population AND p.block_tokens = m.block_tokens))
+    LEFT JOIN computed c ON p.workload IS NULL AND p.metric = c.metric AND p.statistic = c.statistic
+    LEFT JOIN full_sizes f ON p.workload = f.workload
+)
+SELECT
+    * EXCLUDE (is_full_set),
+    ours / value AS ratio,
+    is_full_set,
+    CASE WHEN is_full_set AND is_asserted AND ours IS NOT NULL THEN abs(ours - value) <= tolerance * abs(value) END
+        AS within_tolerance
+FROM compared
+ORDER BY workload NULLS LAST, quantity, source
