@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def readable(error: BaseException) -> KappaError | None:
-    """Return the error to show: the first KappaError of the chain, or a full or read-only disk; None for a defect of kappa."""
+    """Return the error to show: the chain's first KappaError or disk error; None for a defect of kappa."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, KappaError):

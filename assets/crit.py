@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from assets.terminal import write_rows
-from pipelines.hardware import crit_rows, hardware_tables
+from pipelines.hardware import SUSTAINED_FRACTION_DENSE, SUSTAINED_FRACTION_MOE, crit_rows, hardware_tables
 from pipelines.kappa import ELEMENT_BYTES
 from pipelines.units import parse_bytes_per_s
 from warehouse.errors import KappaError
@@ -37,7 +37,7 @@ def crit(options: argparse.Namespace) -> int:
         raise KappaError(
             f"--tensor-parallel {options.tensor_parallel} is not possible", "it is a number of GPUs", "give 1 or more"
         )
-    rows = _rows(options, tables)
+    rows = _rows(options)
     if not rows:
         raise KappaError(
             "nothing fits",
@@ -56,7 +56,7 @@ def crit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(options: argparse.Namespace, tables: dict[str, pa.Table]) -> list[dict[str, Any]]:
+def _rows(options: argparse.Namespace) -> list[dict[str, Any]]:
     bandwidth = parse_bytes_per_s(options.bandwidth) if options.bandwidth else None
     is_free = not any((options.model, options.accelerator, options.link, options.basis, bandwidth))
     headlines = load_reference("headlines").to_pylist()
@@ -83,7 +83,8 @@ def _legend(rows: list[dict[str, Any]], proxies: dict[str, bool]) -> str:
     ]
     if any(row["basis"] == "physical" for row in rows):
         lines.append(
-            "physical: dense peak x 0.55 (MoE 0.25), one direction, measured bandwidth where there is one; paper: the paper's inputs."
+            f"physical: dense peak x {SUSTAINED_FRACTION_DENSE} (MoE {SUSTAINED_FRACTION_MOE}), one direction, "
+            "measured bandwidth where there is one; paper: the paper's inputs."
         )
     if any(proxies.get(row["model"]) for row in rows):
         lines.append("is_tokenizer_proxy: the model has another vocabulary; workloads are joined by llama-3.1 counts.")

@@ -7,7 +7,7 @@ import dagster as dg
 from assets import workloads as w
 from assets.resources import KappaHome
 from assets.tables import generations, report, table_asset, warehouse
-from pipelines import steps
+from pipelines import products
 from pipelines.sources import workloads
 from pipelines.tables import STAGED
 from pipelines.tokenizer_specs import tokenizer_specs
@@ -24,18 +24,18 @@ def _assets() -> list[dg.AssetsDefinition]:
         found += [w.raw_asset(workload), w.conversations_asset(workload)]
         for tokenizer in tokenizers:
             found += [w.counts_asset(workload, tokenizer), w.turns_asset(workload, tokenizer)]
-            turns.append(w.key_of(steps.turns_name(workload.name, tokenizer)))
+            turns.append(w.key_of(products.turns_name(workload.name, tokenizer)))
     found += [table_asset(name, turns) for name in STAGED]
     return [*found, warehouse, report, generations]
 
 
 def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
     """Return the assets that build these workloads with these tokenizers, and everything published from them."""
-    keys = [w.key_of(steps.tokenizer_name(tokenizer)) for tokenizer in tokenizers]
+    keys = [w.key_of(products.tokenizer_name(tokenizer)) for tokenizer in tokenizers]
     for name in names:
-        keys += [w.key_of(steps.raw_name(name)), w.key_of(steps.conversations_name(name))]
+        keys += [w.key_of(products.raw_name(name)), w.key_of(products.conversations_name(name))]
         for tokenizer in tokenizers:
-            keys += [w.key_of(steps.counts_name(name, tokenizer)), w.key_of(steps.turns_name(name, tokenizer))]
+            keys += [w.key_of(products.counts_name(name, tokenizer)), w.key_of(products.turns_name(name, tokenizer))]
     return keys + [dg.AssetKey(name) for name in (*STAGED, *PUBLICATION)]
 
 

@@ -80,7 +80,8 @@ def _state(home: Home) -> str:
     if note is None:
         return "none yet: `kappa run --sample` or `kappa run` builds one"
     kind = "sample" if note["is_sample"] else "real data sets"
-    return f"generation {note['generation']} ({kind}), {len(note['series'])} series; kept: {', '.join(map(str, home.numbers()))}"
+    kept = ", ".join(map(str, home.numbers()))
+    return f"generation {note['generation']} ({kind}), {len(note['series'])} series; kept: {kept}"
 
 
 def _disk(what: str, path: Path) -> Finding:
@@ -119,9 +120,14 @@ def _revision(repo_id: str) -> str:
 
 def _tokenizer(name: str) -> Finding:
     spec = tokenizer_specs()[name]
-    package = _version(spec.vocabulary.distribution)
+    source = spec.vocabulary
+    package = "missing" if source is None else _version(source.distribution)
     has_package = package != "missing"
-    offline = f"{spec.vocabulary.distribution} {package}" if has_package else "the offline extra is not installed"
+    offline = (
+        f"{source.distribution} {package}"
+        if source is not None and has_package
+        else "the offline extra is not installed"
+    )
     return Finding(
         has_package, f"tokenizer: {name}", f"from the Hub ({', '.join(spec.repositories)}); offline: {offline}"
     )

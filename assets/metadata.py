@@ -1,6 +1,8 @@
-"""What Dagster shows of a table: its columns out of the declaration, row counts, a preview, and the results of checks."""
+"""What Dagster shows of a table: its declared columns, row counts, a preview, the results of checks."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
@@ -29,12 +31,12 @@ def column_schema(table: Table) -> dg.TableSchema:
     )
 
 
-def definition_metadata(table: Table) -> dict[str, object]:
+def definition_metadata(table: Table) -> dict[str, Any]:
     """Return what is known of a table before it is made."""
     return {"dagster/column_schema": column_schema(table), "grain": table.grain, "key": ", ".join(table.key)}
 
 
-def table_metadata(data: pa.Table) -> dict[str, object]:
+def table_metadata(data: pa.Table) -> dict[str, Any]:
     """Return the row count and the first rows of a table."""
     return {"dagster/row_count": data.num_rows, "preview": dg.MetadataValue.md(markdown(data.slice(0, PREVIEW_ROWS)))}
 
@@ -55,7 +57,7 @@ def check_result(
     name: str, found: list[Violation], severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
 ) -> dg.AssetCheckResult:
     """Return the result of a check, with the rows that break it."""
-    metadata: dict[str, object] = {
+    metadata: dict[str, Any] = {
         f"{violation.rule} ({violation.count:,} rows)": dg.MetadataValue.md(markdown(violation.rows))
         for violation in found
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.tables import WAREHOUSE
+from pipelines.building import WAREHOUSE
 from warehouse.code_version import code_version
 from warehouse.home import DATABASE, Home
 from warehouse.staging import Product, Staging, identity_of

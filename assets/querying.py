@@ -8,7 +8,7 @@ from pathlib import Path
 
 from assets.cli import home_path
 from assets.terminal import write_rows
-from warehouse.engine import first_line, read_only
+from warehouse.engine import read_only, stream
 from warehouse.errors import KappaError
 from warehouse.home import Home
 
@@ -21,15 +21,10 @@ def sql(options: argparse.Namespace) -> int:
     Raises:
         KappaError: there is no query or no warehouse, or DuckDB refuses the query.
     """
-    import duckdb  # noqa: PLC0415 - half a second
-
     query = _query(options)
     with read_only(Home(home_path(options.home)).database()) as connection:
-        try:
-            reader = connection.execute(query).to_arrow_reader(BATCH_ROWS)
-            write_rows(reader, reader.schema, options.format, Path(options.output) if options.output else None)
-        except duckdb.Error as error:
-            raise KappaError("the query failed", str(error), "`kappa sql 'SHOW TABLES'` lists the tables") from error
+        reader = stream(connection, query, BATCH_ROWS)
+        write_rows(reader, reader.schema, options.format, Path(options.output) if options.output else None)
     return 0
 
 
@@ -39,9 +34,7 @@ def _query(options: argparse.Namespace) -> str:
     try:
         text = options.query or (Path(options.file).read_text("utf8") if options.file else _standard_input())
     except OSError as error:
-        raise KappaError(
-            f"{options.file} cannot be read", error.strerror or first_line(error), "check the path"
-        ) from error
+        raise KappaError(f"{options.file} cannot be read", error.strerror or str(error), "check the path") from error
     if not text.strip():
         raise KappaError(
             "there is no query", "neither text nor --file nor standard input holds one", "try `kappa sql 'SHOW TABLES'`"

@@ -21,7 +21,7 @@ def home_folder(given: str | None = None) -> Path:
     return Path(given or os.environ.get("KAPPA_HOME") or DEFAULT_HOME)
 
 
-class KappaHome(dg.ConfigurableResource):  # type: ignore[misc]  # dagster's class is typed Any
+class KappaHome(dg.ConfigurableResource[None]):
     """Where products rest and where data sets come from."""
 
     home: str = ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from assets.cli import home_path
 from pipelines.sources import workload, workloads
 from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
-from warehouse.engine import read_only
+from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.home import REPORT, Home
 
@@ -124,7 +124,7 @@ def print_result(home: Home) -> None:
 
     note = home.current_note() or {}
     with read_only(home.database()) as connection:
-        rows = connection.execute(PERCENTILE_TABLE).to_arrow_table()
+        rows = fetch(connection, PERCENTILE_TABLE)
     print(text_table(rows))
     print(
         "kappa_ratio over turns that reuse something (K > 0); cached_tokens (K) and prefill_tokens (T) over all turns."
@@ -164,7 +164,7 @@ def changed_files(home: Home) -> list[str]:
     hub, changed = HuggingFaceHub(), []
     with read_only(home.database()) as connection:
         query = "SELECT workload, repo_id, revision, path, bytes, sha256 FROM sources ORDER BY ALL"
-        used = connection.execute(query).to_arrow_table().to_pylist()
+        used = fetch(connection, query).to_pylist()
     for repo_id in dict.fromkeys(row["repo_id"] for row in used):
         rows = [row for row in used if row["repo_id"] == repo_id]
         revision = hub.revision(repo_id)
@@ -177,14 +177,13 @@ def changed_files(home: Home) -> list[str]:
         before = {row["path"]: (row["bytes"], row["sha256"]) for row in rows}
         other = sorted(path for path in now.keys() | before.keys() if not _is_same(now.get(path), before.get(path)))
         changed += [f"{repo_id}/{path}" for path in other]
-        print(
-            f"{repo_id}: {rows[0]['revision'][:12]} -> {revision[:12]}: {', '.join(other) or 'no file that is used changed'}"
-        )
+        what = ", ".join(other) or "no file that is used changed"
+        print(f"{repo_id}: {rows[0]['revision'][:12]} -> {revision[:12]}: {what}")
     return changed
 
 
 def _is_same(now: tuple[int, str | None] | None, before: tuple[int, str] | None) -> bool:
-    """Compare size and sha256; a file without a stated sha256 counts as changed, since nothing proves that it is not."""
+    """Compare size and sha256; without a stated sha256 a file counts as changed: nothing proves the contrary."""
     return now is not None and before is not None and now == before
 
 

@@ -7,8 +7,9 @@ import dagster as dg
 from assets.metadata import check_result, definition_metadata, table_metadata
 from assets.publication import publish, stage_report
 from assets.resources import KappaHome
-from assets.workloads import key_of
 from pipelines import tables
+from pipelines.building import build_warehouse
+from pipelines.products import table_name
 from warehouse.checks import Violation, not_monotone, violations
 from warehouse.tables import TABLES
 
@@ -64,11 +65,11 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
 def warehouse(context: dg.AssetExecutionContext, kappa: KappaHome) -> dg.MaterializeResult:
     """Build the database file and the lake out of the staged tables."""
     staging = kappa.staging()
-    product = tables.build_warehouse(staging, kappa.folder(), context.run_id, _started_at(context))
+    product = build_warehouse(staging, kappa.folder(), context.run_id, _started_at(context))
     lost = {
         name: rows
         for name in tables.STAGED
-        if (rows := product.meta["rows"][name]) != staging.require(tables.table_name(name)).meta["rows"]
+        if (rows := product.meta["rows"][name]) != staging.require(table_name(name)).meta["rows"]
     }
     found = [Violation(f"{name} is complete", rows, TABLES[name].rows([])) for name, rows in lost.items()]
     return dg.MaterializeResult(

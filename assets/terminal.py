@@ -52,7 +52,7 @@ def _cell(value: object) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number with four significant digits, all digits before the point, powers of ten only where it must be."""
+    """Return a number with four significant digits or all before the point; powers of ten where it must be."""
     if value == 0:
         return "0"
     if 1000 <= abs(value) < 1e9:  # noqa: PLR2004

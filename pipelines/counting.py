@@ -26,9 +26,10 @@ from pipelines.tokenizer_files import TokenizerFile
 
 _LOG = logging.getLogger("kappa")
 _SAFE_CUT = re.compile(r"\n(?=\S)")
-_FAST_PIECE_CHARS, _FAST_SLICE_BYTES = 1 << 18, 1 << 23
 _EXACT_PIECE_CHARS, _EXACT_SLICE_BYTES = 1 << 14, 1 << 20
-_PART_CHARS = 1 << 15
+# As long as the longest text that is compared whole, so no engine sees a length that was never compared.
+_FAST_PIECE_CHARS, _FAST_SLICE_BYTES = 1 << 16, 1 << 23
+_PART_CHARS = _FAST_PIECE_CHARS // 2
 _CHECK_BYTES = 4_000_000
 _SHARES = (2, 4, 8, 8)
 # What NFC may change and what Unicode tables disagree about: marks, format and private characters, compatibility signs.
@@ -74,8 +75,10 @@ class Counter:
         if self.piece_chars is None or _lengths(texts).max() <= self.piece_chars:
             return self.count_strings(strings)
         pieces = [cut_text(text, self.piece_chars) for text in strings]
-        starts = np.cumsum([0, *map(len, pieces[:-1])])
-        return np.add.reduceat(self.count_strings([piece for some in pieces for piece in some]), starts)
+        flat = [piece for some in pieces for piece in some]
+        group = max(1, self.slice_bytes // self.piece_chars)
+        counts = [self.count_strings(flat[at : at + group]) for at in range(0, len(flat), group)]
+        return np.add.reduceat(np.concatenate(counts), np.cumsum([0, *map(len, pieces[:-1])]))
 
 
 def fast_counter(file: TokenizerFile) -> Counter:
@@ -212,42 +215,47 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
     Raises:
         ValueError: A text is null, or the second reading gives another number of texts.
     """
-    fast = fast or fast_counter(file)
-    reference = exact_counter(file)
+    engine, reference = fast or fast_counter(file), exact_counter(file)
+    tokens, special, parts = _count_and_choose(batches, file, engine, check_bytes, on_progress)
+    truth = dataclasses.replace(reference, piece_chars=None).count(_texts_of(parts))
+    differences = _differences(parts, engine, tokens, truth)
+    is_exact = True
+    if differences:
+        _LOG.warning("%s and tokenizers differ on %d texts, counting all again", engine.engine, len(differences))
+        engine = exact or reference
+        again = [np.empty(0, np.int64), *(engine.count(texts) for _, texts in _read(batches, on_progress))]
+        if sum(map(len, again)) != len(tokens):
+            raise ValueError(f"the second reading gave {sum(map(len, again))} texts, the first {len(tokens)}")
+        tokens = np.concatenate(again)
+        is_exact = not _differences(parts, engine, tokens, truth)
+    return Counted(
+        tokens=tokens,
+        special=special,
+        engine=engine.engine,
+        engine_version=engine.engine_version,
+        checked_texts=len(parts),
+        checked_bytes=sum(len(part.text.encode()) for part in parts),
+        differences=differences,
+        is_exact=is_exact,
+    )
+
+
+def _count_and_choose(
+    batches: Callable[[], Iterable[Texts]],
+    file: TokenizerFile,
+    engine: Counter,
+    check_bytes: int,
+    on_progress: Callable[[int], None] | None,
+) -> tuple[Counts, npt.NDArray[np.bool_], list[_Part]]:
+    """Read the stream once: tokens, whether there are special tokens' strings, and what is to be compared."""
     samples = [_Sample(check_bytes // share) for share in _SHARES]
     tokens, special = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
     for row, texts in _read(batches, on_progress):
-        tokens.append(fast.count(texts))
+        tokens.append(engine.count(texts))
         special.append(special_tokens_in(texts, file))
         _offer(samples, texts, row, special[-1])
-    parts = _parts_of(samples)
-    truth = dataclasses.replace(reference, piece_chars=None).count(_texts_of(parts))
-    counted = Counted(
-        tokens=np.concatenate(tokens),
-        special=np.concatenate(special),
-        engine=fast.engine,
-        engine_version=fast.engine_version,
-        checked_texts=len(parts),
-        checked_bytes=sum(len(part.text.encode()) for part in parts),
-        differences=[],
-        is_exact=True,
-    )
-    differences = _differences(parts, _counts_of(parts, fast, counted.tokens), truth)
-    if not differences:
-        return counted
-    _LOG.warning("%s differs from tokenizers on %d texts, counting everything again", fast.engine, len(differences))
-    engine = exact or reference
-    again = np.concatenate([np.empty(0, np.int64), *(engine.count(texts) for _, texts in _read(batches, on_progress))])
-    if len(again) != len(counted.tokens):
-        raise ValueError(f"the second reading gave {len(again)} texts, the first {len(counted.tokens)}")
-    return dataclasses.replace(
-        counted,
-        tokens=again,
-        engine=engine.engine,
-        engine_version=engine.engine_version,
-        differences=differences,
-        is_exact=not _differences(parts, _counts_of(parts, engine, again), truth),
-    )
+    merged = {key: part for sample in samples for key, part in sample.parts.items()}
+    return np.concatenate(tokens), np.concatenate(special), sorted(merged.values(), key=lambda part: part.row)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -322,24 +330,15 @@ def _offer(samples: list[_Sample], texts: Texts, first_row: int, special: npt.ND
         sample.offer(texts, hashes, kind, first_row)
 
 
-def _parts_of(samples: list[_Sample]) -> list[_Part]:
-    merged = {key: part for sample in samples for key, part in sample.parts.items()}
-    return sorted(merged.values(), key=lambda part: part.row)
-
-
 def _texts_of(parts: list[_Part]) -> Texts:
     return pa.array([part.text for part in parts], pa.large_string())
 
 
-def _counts_of(parts: list[_Part], counter: Counter, tokens: Counts) -> Counts:
-    """Return what a counter found: in the stream itself for whole texts, counted now for parts."""
-    counts = counter.count(_texts_of([part for part in parts if not part.is_whole]))
-    found = np.fromiter((tokens[part.row] for part in parts), np.int64, len(parts))
-    found[[not part.is_whole for part in parts]] = counts
-    return found
-
-
-def _differences(parts: list[_Part], found: Counts, truth: Counts) -> list[Difference]:
+def _differences(parts: list[_Part], counter: Counter, tokens: Counts, truth: Counts) -> list[Difference]:
+    """Compare what a counter found with the truth: in the stream itself for whole texts, counted now for parts."""
+    is_part = np.array([not part.is_whole for part in parts], np.bool_)
+    found = tokens[[part.row for part in parts]] if parts else np.empty(0, np.int64)
+    found[is_part] = counter.count(_texts_of([part for part in parts if not part.is_whole]))
     rows = np.flatnonzero(found != truth).tolist()
     return [Difference(parts[at].sha256, parts[at].row, int(found[at]), int(truth[at])) for at in rows]
 
@@ -378,14 +377,14 @@ def _slices(texts: Texts, slice_bytes: int) -> Iterator[Texts]:
 
 
 def _hashes(texts: Texts) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit hash of each text from its length and 8 bytes at five places (mixing steps of splitmix64)."""
+    """Return a 64-bit hash of each text from its length and 8 bytes at three places (mixing steps of splitmix64)."""
     lengths = _lengths(texts)
     _, offsets, letters = texts.buffers()
     starts = np.frombuffer(memoryview(offsets or bytes(8)), np.int64)[texts.offset : texts.offset + len(texts)]
     data = np.frombuffer(memoryview(letters or b"\0"), np.uint8)
     mixed = lengths.astype(np.uint64)
-    for quarter in range(5):
-        places = (np.maximum(lengths - 8, 0) * quarter // 4)[:, None] + np.arange(8)
+    for half in range(3):
+        places = (np.maximum(lengths - 8, 0) * half // 2)[:, None] + np.arange(8)
         word = data[np.minimum(starts[:, None] + places, len(data) - 1)]
         word[places >= lengths[:, None]] = 0
         mixed = (mixed ^ word.view("<u8")[:, 0]) + np.uint64(0x9E3779B97F4A7C15)

@@ -104,7 +104,7 @@ class SampleHub:
 
 
 class HuggingFaceHub:
-    """Data set repositories on the Hub; HF_ENDPOINT, HF_TOKEN, HF_HOME and HF_HUB_OFFLINE work as the client has them."""
+    """Data set repositories on the Hub; HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_OFFLINE are the client's."""
 
     is_sample = False
 
@@ -135,7 +135,7 @@ class HuggingFaceHub:
         return {e.path: RemoteFile(e.path, e.size, e.lfs.sha256 if e.lfs else None) for e in entries}
 
     def splits(self, repo_id: str, revision: str) -> dict[str, list[str]]:
-        """Return the files of each split as the `datasets` library resolves them; offline, by the names in the cache."""
+        """Return each split's files as the `datasets` library resolves them; offline, by cached names."""
         from datasets import load_dataset_builder  # noqa: PLC0415 - slow to import
         from huggingface_hub import constants  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ Bools = npt.NDArray[np.bool_]
 class Turns:
     """One element a turn, rejected ones included: they are those with K + T = 0.
 
-    `session` and `turn_index` identify a turn; `cached` is K, `prefill` is T, `output` the tokens of its replies where
+    `session`, `turn_index` identify a turn; `cached` is K, `prefill` is T, `output` the tokens of its replies where
     `has_output`, all in tokens.
     """
 
@@ -34,13 +34,14 @@ class Turns:
     @property
     def is_empty(self) -> Bools:
         """Turns with K + T = 0, which are rejected as `empty_turn`."""
-        return self.cached + self.prefill == 0
+        empty: Bools = self.cached + self.prefill == 0
+        return empty
 
 
 def chat_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns:
     """Return the turns of chats.
 
-    A turn is a maximal run of non-assistant messages. T is the tokens of that run, K the tokens of everything before it;
+    A turn is a maximal run of non-assistant messages. T is the tokens of that run, K of everything before it;
     opening replies belong to the first T; where T would be 0 and K > 0, one token moves from K to T.
 
     Roles as in `pipelines.sessions`; [user 3, assistant 2, user 1] gives (K, T) = (0, 3), (5, 1).

@@ -13,7 +13,7 @@ _PATTERN = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\s*([kKM
 def parse_bytes_per_s(text: str) -> float:
     """Return a bandwidth in bytes per second.
 
-    A capital B is bytes, a small b is bits; the unit must be written, since GB/s, GiB/s and Gb/s differ by up to nine times.
+    A capital B is bytes, a small b is bits. The unit must be written: GB/s and Gb/s differ eight times.
 
     Raises:
         KappaError: the text is not a positive number with such a unit.

@@ -1,4 +1,4 @@
-"""What a workload declares: its repository, its files and how they are read. The workloads themselves are in `sources`."""
+"""What a workload declares: its repository, its files and how they are read."""
 
 from __future__ import annotations
 

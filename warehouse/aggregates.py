@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from warehouse.engine import in_memory
+from warehouse.engine import fetch, in_memory
 from warehouse.fields import BLOCK_TOKENS, PERCENTILES
 from warehouse.tables import PERCENTILES as PERCENTILES_TABLE
 from warehouse.tables import SUMMARY
@@ -23,16 +23,20 @@ def percentiles_of(turns: Path) -> pa.Table:
     Returns:
         One row for each population, block size, metric and percentile; a metric without any value has none.
     """
-    parameters = {"turns": str(turns), "blocks": list(BLOCK_TOKENS), "percentiles": list(PERCENTILES)}
+    parameters: dict[str, object] = {
+        "turns": str(turns),
+        "blocks": list(BLOCK_TOKENS),
+        "percentiles": list(PERCENTILES),
+    }
     with in_memory(turns.parent) as connection:
-        return PERCENTILES_TABLE.conform(connection.execute(_sql("percentiles"), parameters).to_arrow_table())
+        return PERCENTILES_TABLE.conform(fetch(connection, _sql("percentiles"), parameters))
 
 
 def summary_of(turns: Path, *, special_token_messages: int, is_sample: bool) -> pa.Table:
     """Return the row of `summary` for one series; none where it has no turns."""
-    parameters = {"turns": str(turns), "special": special_token_messages, "is_sample": is_sample}
+    parameters: dict[str, object] = {"turns": str(turns), "special": special_token_messages, "is_sample": is_sample}
     with in_memory(turns.parent) as connection:
-        return SUMMARY.conform(connection.execute(_sql("summary"), parameters).to_arrow_table())
+        return SUMMARY.conform(fetch(connection, _sql("summary"), parameters))
 
 
 def _sql(name: str) -> str:

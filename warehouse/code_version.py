@@ -1,4 +1,4 @@
-"""Which code made a product: the version and a hash of the sources, so that changed code never reuses an old product."""
+"""Which code made a product: version and a hash of the sources. Changed code never reuses an old product."""
 
 from __future__ import annotations
 

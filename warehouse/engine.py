@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from warehouse.errors import KappaError
 
 if TYPE_CHECKING:
@@ -47,6 +49,47 @@ def read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with connection:
         connection.execute("SET TimeZone = 'UTC'")
         yield connection
+
+
+def fetch(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, object] | None = None) -> pa.Table:
+    """Run one query and return all its rows."""
+    return connection.sql(query, params=parameters).to_arrow_table()
+
+
+def stream(connection: duckdb.DuckDBPyConnection, query: str, batch_rows: int) -> pa.RecordBatchReader:
+    """Run a query that a person wrote and return its rows batch by batch; a statement without rows gives none.
+
+    Raises:
+        KappaError: DuckDB refuses the query; the message says where it is wrong.
+    """
+    import duckdb  # noqa: PLC0415 - half a second
+
+    try:
+        relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
+        if relation is None:
+            return pa.RecordBatchReader.from_batches(pa.schema([]), [])
+        return _told(relation.to_arrow_reader(batch_rows))
+    except duckdb.Error as error:
+        raise query_failure(error) from error
+
+
+def _told(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return the same rows; an error while they are computed is told in our words."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except (pa.ArrowInvalid, OSError) as error:
+            raise query_failure(error) from error
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def query_failure(error: Exception) -> KappaError:
+    """Return DuckDB's own words, with the line and the mark under the mistake, as an error of ours."""
+    return KappaError(
+        "the query failed", str(error), "`kappa sql 'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns"
+    )
 
 
 def first_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The columns that describe workloads and their counts. A column that is not declared here or in `hardware_fields` does not exist."""
+"""The columns of workloads and their counts. What is neither here nor in `hardware_fields` does not exist."""
 
 from __future__ import annotations
 

@@ -159,7 +159,8 @@ class Home:
             _link_tree(report.folder, draft / REPORT, skip="meta.json")
             note = {
                 "generation": number, "warehouse": warehouse.identity, "report": report.identity,
-                "content": warehouse.meta["content"], "is_sample": warehouse.meta["is_sample"], "series": warehouse.meta["series"],
+                "content": warehouse.meta["content"], "is_sample": warehouse.meta["is_sample"],
+                "series": warehouse.meta["series"],
             }  # fmt: skip
             (draft / NOTE).write_text(json.dumps(note, indent=1), "utf8")
             shutil.rmtree(target, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Tables at rest as Parquet: one file a table, or one a partition in Hive folders. The same rows give the same bytes."""
+"""Tables at rest as Parquet: one file a table, or one a partition in Hive folders. Same rows, same bytes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Products of single steps at rest, each built beside its place and put there by one rename.
 
-A product is a folder `NAME/IDENTITY/` with files and a `meta.json`; `NAME/HEAD` names the newest. The identity is a hash
-of everything that the product depends on, so a step whose inputs did not change finds its product and does nothing,
+A product is a folder `NAME/IDENTITY/` with files and a `meta.json`; `NAME/HEAD` names the newest. The identity is a
+hash of everything that the product depends on: a step whose inputs did not change finds its product and does nothing,
 and a run that was killed finds what it had finished.
 """
 
@@ -131,7 +131,7 @@ class Staging:
         temporary.write_text(identity, "utf8")
         temporary.replace(place / HEAD)
         for entry in place.iterdir():
-            if entry.is_dir() and (entry / META).exists() and entry.name not in (identity,):
+            if entry.is_dir() and (entry / META).exists() and entry.name != identity:
                 shutil.rmtree(entry, ignore_errors=True)
 
     def remove_drafts(self) -> None:

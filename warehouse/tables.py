@@ -1,4 +1,4 @@
-"""The tables of the warehouse as code: grain, key, columns. Names and columns are public; people write SQL against them."""
+"""The tables of the warehouse as code. Names and columns are public; people write SQL against them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One module a workload: where its files are and how a record becomes a session. A new module here is a new workload."""
+"""One module a workload: where its files are, how a record becomes a session. A new module is a new workload."""
 
 from __future__ import annotations
 

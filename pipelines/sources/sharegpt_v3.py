@@ -8,6 +8,7 @@ slices of the memory-mapped spool. Text in memory is bounded by a batch.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ SPOOL = "pieces.arrow"
 
 @dataclass(frozen=True)
 class Piece:
-    """One usable record of the split file: which part of which conversation, and where its messages lie in the spool."""
+    """One usable record: which part of which conversation, and where its messages lie in the spool."""
 
     path: str
     record: int
@@ -77,7 +78,7 @@ def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int
     families = _spool_pieces(files, writer, on_bytes, spool)
     with pa.memory_map(str(spool)) as source:
         batches = pa.ipc.open_file(source)
-        _write_sessions(families, writer, lambda n: batches.get_batch(n))
+        _write_sessions(families, writer, batches.get_batch)
     spool.unlink()
 
 
@@ -130,9 +131,9 @@ def _piece(chat: Chat, path: str, record: int, batch: int, buffer: MessageBuffer
 
 
 def stitched(pieces: list[Piece]) -> list[tuple[Piece, int]]:
-    """Return the pieces in the order of their numbers, each with how many of its first messages are dropped (0 or 1)."""
+    """Return the pieces by their numbers, each with how many of its first messages are dropped (0 or 1)."""
     ordered = sorted(pieces, key=lambda piece: piece.number)
-    drops = [0] + [int(a.last == b.first) for a, b in zip(ordered, ordered[1:], strict=False)]
+    drops = [0] + [int(a.last == b.first) for a, b in itertools.pairwise(ordered)]
     return list(zip(ordered, drops, strict=True))
 
 

@@ -1,0 +1,33 @@
+"""Names of the products that the steps leave in staging; an asset's key is its product's name."""
+
+from __future__ import annotations
+
+
+def raw_name(workload: str) -> str:
+    """Return the name of a workload's fetched files."""
+    return f"raw/{workload}"
+
+
+def conversations_name(workload: str) -> str:
+    """Return the name of a workload's sessions of messages."""
+    return f"conversations/{workload}"
+
+
+def tokenizer_name(tokenizer: str) -> str:
+    """Return the name of a tokenizer's verified file."""
+    return f"tokenizer_files/{tokenizer}"
+
+
+def counts_name(workload: str, tokenizer: str) -> str:
+    """Return the name of the tokens of every message."""
+    return f"token_counts/{workload}/{tokenizer}"
+
+
+def turns_name(workload: str, tokenizer: str) -> str:
+    """Return the name of K, T and kappa_ratio of every turn."""
+    return f"turns/{workload}/{tokenizer}"
+
+
+def table_name(table: str) -> str:
+    """Return the name of a table over all workloads."""
+    return f"tables/{table}"
