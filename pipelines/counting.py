@@ -8,34 +8,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import heapq
 import importlib.metadata
 import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.count_samples import PART_CHARS, SAFE_CUT, SHARES, Part, Sample, byte_lengths, offer_batch
 from pipelines.tokenizer_files import TokenizerFile
 
 _LOG = logging.getLogger("kappa")
-_SAFE_CUT = re.compile(r"\n(?=\S)")
 _EXACT_PIECE_CHARS, _EXACT_SLICE_BYTES = 1 << 14, 1 << 20
 # As long as the longest text that is compared whole, so no engine sees a length that was never compared.
-_FAST_PIECE_CHARS, _FAST_SLICE_BYTES = 1 << 16, 1 << 23
-_PART_CHARS = _FAST_PIECE_CHARS // 2
+_FAST_PIECE_CHARS, _FAST_SLICE_BYTES = 2 * PART_CHARS, 1 << 23
 _CHECK_BYTES = 4_000_000
-_SHARES = (2, 4, 8, 8)
-# What NFC may change and what Unicode tables disagree about: marks, format and private characters, compatibility signs.
-_UNUSUAL = r"[\p{M}\p{Cf}\p{Co}\x{1100}-\x{11FF}\x{2126}\x{212A}\x{212B}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}]"
-
-Texts = pa.StringArray | pa.LargeStringArray
 Counts = npt.NDArray[np.int64]
 
 
@@ -57,7 +48,7 @@ class Counter:
     piece_chars: int | None = None
     slice_bytes: int = _FAST_SLICE_BYTES
 
-    def count(self, texts: Texts) -> Counts:
+    def count(self, texts: pa.Array) -> Counts:
         """Return the tokens of each text, shape (len(texts),).
 
         Args:
@@ -70,9 +61,9 @@ class Counter:
         slices = [self._count_slice(piece) for piece in _slices(texts, self.slice_bytes)]
         return np.concatenate(slices) if slices else np.empty(0, np.int64)
 
-    def _count_slice(self, texts: Texts) -> Counts:
+    def _count_slice(self, texts: pa.Array) -> Counts:
         strings: list[str] = texts.to_numpy(zero_copy_only=False).tolist()
-        if self.piece_chars is None or _lengths(texts).max() <= self.piece_chars:
+        if self.piece_chars is None or byte_lengths(texts).max() <= self.piece_chars:
             return self.count_strings(strings)
         pieces = [cut_text(text, self.piece_chars) for text in strings]
         flat = [piece for some in pieces for piece in some]
@@ -124,7 +115,7 @@ def cut_text(text: str, piece_chars: int) -> list[str]:
     """
     pieces, start = [], 0
     while len(text) - start > piece_chars:
-        found = _SAFE_CUT.search(text, start + piece_chars - 1)
+        found = SAFE_CUT.search(text, start + piece_chars - 1)
         if found is None:
             break
         pieces.append(text[start : found.end()])
@@ -132,7 +123,7 @@ def cut_text(text: str, piece_chars: int) -> list[str]:
     return [*pieces, text[start:]]
 
 
-def special_tokens_in(texts: Texts, file: TokenizerFile) -> npt.NDArray[np.bool_]:
+def special_tokens_in(texts: pa.Array, file: TokenizerFile) -> npt.NDArray[np.bool_]:
     """Tell for each text, shape (len(texts),), whether it holds an added token's string (`<|eot_id|>`, `<think>`)."""
     pattern = _special_pattern(file)
     if not pattern:
@@ -190,7 +181,7 @@ class Counted:
 
 
 def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and progress
-    batches: Callable[[], Iterable[Texts]],
+    batches: Callable[[], Iterable[pa.Array]],
     file: TokenizerFile,
     *,
     fast: Counter | None = None,
@@ -216,7 +207,12 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
         ValueError: A text is null, or the second reading gives another number of texts.
     """
     engine, reference = fast or fast_counter(file), exact_counter(file)
-    tokens, special, parts = _count_and_choose(batches, file, engine, check_bytes, on_progress)
+    try:
+        tokens, special, parts = _count_and_choose(batches, file, engine, check_bytes, on_progress)
+    except RuntimeError as error:
+        _LOG.warning("%s failed (%s), counting all with tokenizers", engine.engine, error)
+        engine = exact or reference
+        tokens, special, parts = _count_and_choose(batches, file, engine, check_bytes, on_progress)
     truth = dataclasses.replace(reference, piece_chars=None).count(_texts_of(parts))
     differences = _differences(parts, engine, tokens, truth)
     is_exact = True
@@ -241,100 +237,28 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
 
 
 def _count_and_choose(
-    batches: Callable[[], Iterable[Texts]],
+    batches: Callable[[], Iterable[pa.Array]],
     file: TokenizerFile,
     engine: Counter,
     check_bytes: int,
     on_progress: Callable[[int], None] | None,
-) -> tuple[Counts, npt.NDArray[np.bool_], list[_Part]]:
+) -> tuple[Counts, npt.NDArray[np.bool_], list[Part]]:
     """Read the stream once: tokens, whether there are special tokens' strings, and what is to be compared."""
-    samples = [_Sample(check_bytes // share) for share in _SHARES]
+    samples = [Sample(check_bytes // share) for share in SHARES]
     tokens, special = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
     for row, texts in _read(batches, on_progress):
         tokens.append(engine.count(texts))
         special.append(special_tokens_in(texts, file))
-        _offer(samples, texts, row, special[-1])
+        offer_batch(samples, texts, row, special[-1])
     merged = {key: part for sample in samples for key, part in sample.parts.items()}
     return np.concatenate(tokens), np.concatenate(special), sorted(merged.values(), key=lambda part: part.row)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Part:
-    """A text to compare, or a part of a long one."""
-
-    hash: int
-    row: int
-    text: str
-    is_whole: bool
-    sha256: str
-
-
-class _Sample:
-    """The texts with the smallest hashes that fit a budget: chosen by what they are, in whatever order they come."""
-
-    def __init__(self, budget_bytes: int) -> None:
-        self.left = budget_bytes
-        self.ceiling = (1 << 64) - 1
-        self.parts: dict[int, _Part] = {}
-        self.heap: list[int] = []
-
-    def offer(self, texts: Texts, hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64], first_row: int) -> None:
-        """Take what is below the ceiling from the given rows of a batch; equal texts are taken once."""
-        rows = rows[hashes[rows] < np.uint64(self.ceiling)]
-        for row in rows[np.argsort(hashes[rows], kind="stable")].tolist():
-            key = int(hashes[row])
-            if key >= self.ceiling:
-                break
-            if key not in self.parts:
-                self._take(_part_of(texts[row].as_py(), key, first_row + row))
-
-    def _take(self, part: _Part) -> None:
-        self.parts[part.hash] = part
-        heapq.heappush(self.heap, -part.hash)
-        self.left -= _cost(part)
-        while self.left < 0:
-            # Nothing at or above a dropped hash comes back, else the order of the texts would decide.
-            self.ceiling = -heapq.heappop(self.heap)
-            self.left += _cost(self.parts.pop(self.ceiling))
-
-
-def _cost(part: _Part) -> int:
-    return len(part.text.encode()) + 64
-
-
-def _part_of(text: str, key: int, row: int) -> _Part:
-    """Return the text, or of a long one a part between two safe cuts, at a place that the hash decides."""
-    whole = text
-    if len(text) > 2 * _PART_CHARS:
-        start = key % (len(text) - 2 * _PART_CHARS)
-        window = text[start : start + 2 * _PART_CHARS]
-        cuts = [found.end() for found in _SAFE_CUT.finditer(window)]
-        begin = cuts[0] if cuts and cuts[0] < _PART_CHARS else 0
-        text = window[begin : next((cut for cut in cuts if cut >= begin + _PART_CHARS), begin + _PART_CHARS)]
-    return _Part(key, row, text, text is whole, hashlib.sha256(whole.encode()).hexdigest())
-
-
-def _offer(samples: list[_Sample], texts: Texts, first_row: int, special: npt.NDArray[np.bool_]) -> None:
-    """Offer a batch: all of it, its longest text, those with special tokens' strings, those with unusual characters."""
-    if len(texts) == 0:
-        return
-    hashes, lengths = _hashes(texts), _lengths(texts)
-    rows = np.arange(len(texts))
-    # The search for unusual characters is slow: it is for texts that would be taken and are not plain ASCII.
-    eager = rows[hashes < np.uint64(samples[-1].ceiling)]
-    eager = eager[~pc.string_is_ascii(texts.take(eager)).to_numpy(zero_copy_only=False).astype(np.bool_)]
-    is_unusual = pc.match_substring_regex(texts.take(eager), _UNUSUAL).to_numpy(zero_copy_only=False)
-    longest = rows[lengths == lengths.max()]
-    kinds = [rows, longest[[hashes[longest].argmin()]], rows[special], eager[is_unusual.astype(np.bool_)]]
-    for sample, kind in zip(samples, kinds, strict=True):
-        sample.offer(texts, hashes, kind, first_row)
-
-
-def _texts_of(parts: list[_Part]) -> Texts:
+def _texts_of(parts: list[Part]) -> pa.Array:
     return pa.array([part.text for part in parts], pa.large_string())
 
 
-def _differences(parts: list[_Part], counter: Counter, tokens: Counts, truth: Counts) -> list[Difference]:
+def _differences(parts: list[Part], counter: Counter, tokens: Counts, truth: Counts) -> list[Difference]:
     """Compare what a counter found with the truth: in the stream itself for whole texts, counted now for parts."""
     is_part = np.array([not part.is_whole for part in parts], np.bool_)
     found = tokens[[part.row for part in parts]] if parts else np.empty(0, np.int64)
@@ -344,51 +268,28 @@ def _differences(parts: list[_Part], counter: Counter, tokens: Counts, truth: Co
 
 
 def _read(
-    batches: Callable[[], Iterable[Texts]], on_progress: Callable[[int], None] | None
-) -> Iterator[tuple[int, Texts]]:
+    batches: Callable[[], Iterable[pa.Array]], on_progress: Callable[[int], None] | None
+) -> Iterator[tuple[int, pa.Array]]:
     """Yield each batch with the number of its first row, and tell the bytes done after it was used."""
     row, done = 0, 0
     for batch in batches():
         texts = _large(batch)
         yield row, texts
-        row, done = row + len(texts), done + int(_lengths(texts).sum())
+        row, done = row + len(texts), done + int(byte_lengths(texts).sum())
         if on_progress is not None:
             on_progress(done)
 
 
-def _large(texts: Texts) -> pa.LargeStringArray:
+def _large(texts: pa.Array) -> pa.Array:
     if texts.null_count:
         raise ValueError(f"{texts.null_count} texts are null")
-    return cast("pa.LargeStringArray", texts.cast(pa.large_string()))
+    return texts.cast(pa.large_string())
 
 
-def _lengths(texts: Texts) -> npt.NDArray[np.int64]:
-    """Return the bytes of each text."""
-    return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), np.int64)
-
-
-def _slices(texts: Texts, slice_bytes: int) -> Iterator[Texts]:
+def _slices(texts: pa.Array, slice_bytes: int) -> Iterator[pa.Array]:
     """Cut an array into runs of texts of at most so many bytes, at least one text each."""
-    ends, row, start = np.cumsum(_lengths(texts)), 0, 0
+    ends, row, start = np.cumsum(byte_lengths(texts)), 0, 0
     while row < len(texts):
         after = max(row + 1, int(np.searchsorted(ends, start + slice_bytes, side="right")))
         yield texts[row:after]
         row, start = after, int(ends[after - 1])
-
-
-def _hashes(texts: Texts) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit hash of each text from its length and 8 bytes at three places (mixing steps of splitmix64)."""
-    lengths = _lengths(texts)
-    _, offsets, letters = texts.buffers()
-    starts = np.frombuffer(memoryview(offsets or bytes(8)), np.int64)[texts.offset : texts.offset + len(texts)]
-    data = np.frombuffer(memoryview(letters or b"\0"), np.uint8)
-    mixed = lengths.astype(np.uint64)
-    for half in range(3):
-        places = (np.maximum(lengths - 8, 0) * half // 2)[:, None] + np.arange(8)
-        word = data[np.minimum(starts[:, None] + places, len(data) - 1)]
-        word[places >= lengths[:, None]] = 0
-        mixed = (mixed ^ word.view("<u8")[:, 0]) + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    return mixed

@@ -1,0 +1,99 @@
+"""Pages that cannot go stale: the data dictionary out of the declared tables, the command line out of the parser.
+
+`python -m assets.docs` writes them, `python -m assets.docs --check` fails where one differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from assets.cli import build_parser
+from warehouse.schema import DUCKDB_TYPES, Field, Table
+from warehouse.tables import TABLES
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs"
+INTRODUCTION = (
+    "Generated from the declarations in `warehouse/` by `make docs`. GB is 10^9 bytes, GiB 2^30 bytes. "
+    "The same descriptions stand in the database itself (`SELECT comment FROM duckdb_columns()`) and in Dagster.\n"
+)
+EXIT_CODES = (
+    "0 done; 1 an error, told in one line `error: what, why, what to do`; 2 wrong usage; "
+    "10 `kappa refresh --check` found that a file that is used changed; 130 interrupted."
+)
+REASONS = {
+    "unknown_role": "a message has a role that is not known",
+    "missing_field": "a field is absent, null or not text",
+    "no_messages": "a conversation, or one piece of one, is empty",
+    "no_request": "a conversation holds replies only",
+    "not_an_object": "the element is no JSON object",
+    "truncated": "the file ends, or stops being JSON, inside this element",
+    "empty_turn": "a turn without any token, and none before it",
+}
+
+
+def pages() -> dict[str, str]:
+    """Return the generated pages by file name."""
+    return {"tables.md": _dictionary(), "commands.md": _commands()}
+
+
+def _dictionary() -> str:
+    parts = ["# Tables\n", INTRODUCTION]
+    parts += [_table(table) for table in TABLES.values()]
+    parts.append("## Reasons in `rejects`\n\n| reason | meaning |\n|---|---|")
+    parts += [f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items()]
+    return "\n".join(parts) + "\n"
+
+
+def _table(table: Table) -> str:
+    key = ", ".join(f"`{name}`" for name in table.key) or "none"
+    kind = "View. " if table.is_view else ""
+    lines = [f"## {table.name}\n", f"{kind}One row: {table.grain}. Key: {key}.\n"]
+    lines += ["| column | type | unit | NULL | bounds | description |", "|---|---|---|---|---|---|"]
+    lines += [_field(field) for field in table.fields]
+    return "\n".join(lines) + "\n"
+
+
+def _field(field: Field) -> str:
+    low = "" if field.minimum is None else f">= {field.minimum:g}"
+    high = "" if field.maximum is None else f"<= {field.maximum:g}"
+    bounds = ", ".join(part for part in (low, high, " / ".join(field.values)) if part)
+    null = "yes" if field.nullable else ""
+    return f"| `{field.name}` | {DUCKDB_TYPES[field.type]} | {field.unit} | {null} | {bounds} | {field.description} |"
+
+
+def _commands() -> str:
+    os.environ["COLUMNS"] = "100"
+    parser = build_parser()
+    parts = ["# Command line\n", "Generated from the parser by `make docs`.\n"]
+    parts += ["```", parser.format_help().rstrip(), "```"]
+    for action in parser._actions:  # noqa: SLF001 - argparse names its subcommands nowhere else
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for name, command in action.choices.items():
+                parts += [f"\n## kappa {name}\n", "```", command.format_help().rstrip(), "```"]
+    parts += ["\n## Exit codes\n", EXIT_CODES]
+    return "\n".join(parts) + "\n"
+
+
+def main() -> int:
+    """Write the pages, or with --check compare them; return 1 where one is stale."""
+    stale = [name for name, text in pages().items() if not _is_current(name, text)]
+    if "--check" in sys.argv[1:]:
+        for name in stale:
+            print(f"error: docs/{name} is stale, the declarations changed, run `make docs`", file=sys.stderr)
+        return 1 if stale else 0
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, "utf8")
+    return 0
+
+
+def _is_current(name: str, text: str) -> bool:
+    path = FOLDER / name
+    return path.is_file() and path.read_text("utf8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
