@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -95,24 +96,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        failure = readable(error)
-        if is_debug or failure is None:
+        if is_debug:
             raise
-        print(f"error: {failure}", file=sys.stderr)
+        print(f"error: {readable(error)}", file=sys.stderr)
         return 1
 
 
-def readable(error: BaseException) -> KappaError | None:
-    """Return the error to show: the chain's first KappaError or disk error; None for a defect of kappa."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, KappaError):
-            return seen
-        if isinstance(seen, OSError) and seen.errno is not None:
-            where = f"{seen.filename} could not be used" if seen.filename else "a file could not be written"
-            return KappaError(where, os.strerror(seen.errno), "free disk space or check permissions, then run again")
-        seen = seen.__cause__ or seen.__context__
-    return None
+# Access denied, no space, file too large, read-only, quota: what a full or protected disk answers.
+_DISK_ERRORS = (errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EFBIG, errno.EROFS, errno.EDQUOT)
+
+
+def readable(error: BaseException) -> KappaError:
+    """Return the error to show: the chain's first KappaError or disk error; what is neither is a defect of kappa."""
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
+    for link in chain:
+        if isinstance(link, KappaError):
+            return link
+        if isinstance(link, OSError) and link.errno in _DISK_ERRORS:
+            where = f"{link.filename} could not be written" if link.filename else "a file could not be written"
+            why = f"{os.strerror(link.errno)}; the last good state is as it was"
+            return KappaError(where, why, "free disk space or mend permissions, then run again")
+    root = chain[-1]
+    why = f"{type(root).__name__}: {str(root).strip().splitlines()[0][:200] if str(root).strip() else 'no message'}"
+    return KappaError("something unexpected happened", why, "run again with --debug and report what it prints")
 
 
 _COMMANDS = {

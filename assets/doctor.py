@@ -57,7 +57,7 @@ def _try(what: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(True, what, look())
     except Exception as error:  # noqa: BLE001 - a doctor tells every failure
-        return Finding(False, what, str(readable(error) or error).splitlines()[0])
+        return Finding(False, what, str(readable(error)))
 
 
 def _version(name: str) -> str:

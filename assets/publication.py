@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 from pipelines.building import WAREHOUSE
 from warehouse.code_version import code_version
 from warehouse.home import DATABASE, Home
 from warehouse.staging import Product, Staging, identity_of
 
 REPORT = "report"
+LOG = logging.getLogger("kappa")
 
 
 def stage_report(staging: Staging) -> Product:
@@ -18,6 +21,7 @@ def stage_report(staging: Staging) -> Product:
     identity = identity_of(step=REPORT, warehouse=warehouse.identity, code=code_version("reports"))
     if (product := staging.reuse(REPORT, identity)) is not None:
         return product
+    LOG.info("drawing the report")
     with staging.build(REPORT, identity) as draft:
         files = write_report(warehouse.file(DATABASE), draft.folder)
         draft.meta.update(warehouse=warehouse.identity, files=[str(path.relative_to(draft.folder)) for path in files])

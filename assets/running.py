@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,7 +71,7 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
     if is_sample:
         refuse_sample_over_real(home)
     logging.getLogger("dagster").setLevel(logging.ERROR)
-    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance:
+    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance, _interruptible():
         result = dg.materialize(
             [asset for asset in defs.assets or [] if isinstance(asset, dg.AssetsDefinition)],
             selection=dg.AssetSelection.assets(*selection(names, tokenizers)),
@@ -78,6 +80,17 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         )
     _warn_of_checks(result)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Turn Dagster's own interrupt, which is told as a crash, into Python's."""
+    from dagster import DagsterExecutionInterruptedError  # noqa: PLC0415
+
+    try:
+        yield
+    except DagsterExecutionInterruptedError as error:
+        raise KeyboardInterrupt from error
 
 
 def _warn_of_checks(result: dg.ExecuteInProcessResult) -> None:

@@ -44,7 +44,7 @@ def read_conversations(staging: Staging, workload: Workload) -> Product:
     name = conversations_name(workload.name)
     identity = identity_of(step="conversations", code=code_version(), workload=workload.name, files=contents)
     if (product := staging.reuse(name, identity)) is not None:
-        return product
+        return _told(product)
     with staging.build(name, identity) as draft:
         writer = SessionsWriter(draft.folder, workload.name)
         files = [InputFile(file["path"], Path(file["local"])) for file in raw.meta["files"]]
@@ -53,7 +53,7 @@ def read_conversations(staging: Staging, workload: Workload) -> Product:
         writer.close()
         draft.meta.update(_read_notes(writer, raw))
         _require_some(writer, workload)
-    return staging.require(name)
+    return _told(staging.require(name))
 
 
 def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
@@ -70,11 +70,18 @@ def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
     }
 
 
+def _told(product: Product) -> Product:
+    """Tell what was read, and loudly, at every run, where a file is cut."""
+    meta = product.meta
+    counts = f"{meta['sessions']:,} sessions, {meta['messages']:,} messages, {meta['rejected']:,} records left out"
+    LOG.info("%s: %s", product.name, counts)
+    for cut in meta["truncated"]:
+        LOG.warning("%s: A FILE IS CUT: %s; only its whole records are used", product.name, cut)
+    return product
+
+
 def _require_some(writer: SessionsWriter, workload: Workload) -> None:
-    """Tell truncations loudly; raise KappaError where nothing of the workload can be used."""
-    for reject in writer.rejects:
-        if reject.reason == "truncated":
-            LOG.warning("%s: %s is cut: %s; its whole records are used", workload.name, reject.path, reject.detail)
+    """Raise KappaError where nothing of the workload can be used."""
     if not writer.kept:
         why = (
             f"all {len(writer.rejects)} are rejected, the first one: {writer.rejects[0].detail}"
@@ -110,6 +117,8 @@ def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Produc
             messages=len(counted.tokens),
             tokens=int(counted.tokens.sum()),
         )  # fmt: skip
+    how = f"{counted.engine}, {counted.checked_texts:,} texts compared with Hugging Face"
+    LOG.info("%s: %s tokens (%s)", name, f"{int(counted.tokens.sum()):,}", how)
     return staging.require(name)
 
 
@@ -145,6 +154,7 @@ def derive_turns(staging: Staging, workload: Workload, tokenizer: str, counting:
             fingerprint=counts.meta["fingerprint"], special_token_messages=counts.meta["special_token_messages"],
             is_sample=conversations.meta["is_sample"], turns=table.num_rows, rejected=rejects.num_rows,
         )  # fmt: skip
+    LOG.info("%s: %s turns", name, f"{table.num_rows:,}")
     return staging.require(name)
 
 
