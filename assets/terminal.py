@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import IO
 
@@ -26,8 +29,9 @@ def text_table(data: pa.Table) -> str:
     """
     columns = [[_cell(value) for value in data.column(n).to_pylist()] for n in range(data.num_columns)]
     numeric = [_is_number(data.schema.field(n).type) for n in range(data.num_columns)]
-    widths = [max(len(name), *map(len, column), 0) for name, column in zip(data.column_names, columns, strict=True)]
-    rows = [data.column_names, *zip(*columns, strict=True)]
+    names = [_cell(name) for name in data.column_names]
+    widths = [max(len(name), *map(len, column), 0) for name, column in zip(names, columns, strict=True)]
+    rows = [names, *zip(*columns, strict=True)]
     lines = [
         "  ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True)).rstrip()
         for row in rows
@@ -41,6 +45,8 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _cell(value: object) -> str:
     """Return a value as text that cannot steer the terminal."""
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        value = int(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -73,7 +79,7 @@ def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, 
         if form == "csv":
             _write_csv(batches, schema, stream)
         elif form == "json":
-            _write_json(batches, stream)
+            _write_json(batches, schema, stream)
         else:
             _write_table(batches, schema, stream)
 
@@ -107,23 +113,55 @@ def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: I
         stream.write(f"... {rows - SHOWN_ROWS:,} more rows; --format csv, json or parquet writes them all\n")
 
 
+class _Lines:
+    """Takes rows that end in CR LF, so that the writer quotes both in cells, and ends them in LF."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+
+    def write(self, row: str) -> int:
+        return self.stream.write(row.removesuffix("\r\n") + "\n")
+
+
 def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
     import csv  # noqa: PLC0415
 
-    writer = csv.writer(stream, lineterminator="\n")
+    writer = csv.writer(_Lines(stream))
     writer.writerow(schema.names)
     for batch in batches:
         columns = [batch.column(n).to_pylist() for n in range(batch.num_columns)]
         writer.writerows(zip(*columns, strict=True))
 
 
-def _write_json(batches: Iterable[pa.RecordBatch], stream: IO[str]) -> None:
-    separator = "["
+def _write_json(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
+    names, separator = _distinct(schema.names), "["
     for batch in batches:
-        for row in batch.to_pylist():
-            stream.write(f"{separator}\n{json.dumps(row, default=str, allow_nan=False, ensure_ascii=False)}")
+        columns = [batch.column(n).to_pylist() for n in range(batch.num_columns)]
+        for row in zip(*columns, strict=True):
+            values = dict(zip(names, map(_json_value, row), strict=True))
+            stream.write(f"{separator}\n{json.dumps(values, default=str, ensure_ascii=False)}")
             separator = ","
     stream.write("[]\n" if separator == "[" else "\n]\n")
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names with `_2`, `_3`, ... behind those that stand there already: an object keeps one value a name.
+
+    >>> _distinct(["a", "b", "a"])
+    ['a', 'b', 'a_2']
+    """
+    found: list[str] = []
+    for name in names:
+        numbered = (f"{name}_{n}" for n in itertools.count(2))
+        found.append(name if name not in found else next(other for other in numbered if other not in names + found))
+    return found
+
+
+def _json_value(value: object) -> object:
+    """Return a value as JSON has it: a sum of integers is a number, and what is not finite is null."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, output: Path | None) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.products import raw_name, table_name
+from pipelines.products import conversations_name, table_name
 from pipelines.steps import TURNS_FILE
-from pipelines.tables import STAGED, read_table, series, some, table_of
+from pipelines.tables import STAGED, raw_of, read_table, series, some, table_identity, table_of
 from warehouse.code_version import code_version
 from warehouse.database import build_database
+from warehouse.errors import KappaError
 from warehouse.home import DATABASE, LAKE, Home
 from warehouse.lake import write_lake
 from warehouse.staging import Product, Staging, identity_of
@@ -24,7 +25,7 @@ WAREHOUSE = "warehouse"
 def build_warehouse(staging: Staging, home: Home, run_id: str, started_at: datetime) -> Product:
     """Put every staged table into one database file and a lake, ready to be published as the next generation."""
     parts = some(series(staging))
-    tables = [staging.require(table_name(table)) for table in STAGED]
+    tables = [_current_table(staging, table) for table in STAGED]
     content = identity_of(step=WAREHOUSE, code=code_version(), tables=[p.identity for p in [*parts, *tables]])
     if (product := _published(staging, home, content)) is not None:
         return product
@@ -44,6 +45,16 @@ def build_warehouse(staging: Staging, home: Home, run_id: str, started_at: datet
             series=[[part.meta["workload"], part.meta["tokenizer"], part.meta["counting"]] for part in parts],
         )  # fmt: skip
     return staging.require(WAREHOUSE)
+
+
+def _current_table(staging: Staging, table: str) -> Product:
+    """Return a staged table; KappaError where it was made from other turns than those that are staged now."""
+    product = staging.require(table_name(table))
+    if product.identity != table_identity(staging, table):
+        raise KappaError(
+            f"table {table} is stale", "what it is made from changed since", "materialize it first, or run `kappa run`"
+        )
+    return product
 
 
 def _lake_files(lake: Path, parts: list[Product], tables: list[Product]) -> dict[str, list[Path]]:
@@ -71,7 +82,7 @@ def _generation_rows(staging: Staging, parts: list[Product], note: dict[str, obj
     """Return the rows of `generations` for the state that is being built; `note` holds what is the same in all."""
     rows = []
     for part in parts:
-        revision = staging.require(raw_name(part.meta["workload"])).meta["revision"]
+        revision = raw_of(staging, staging.require(conversations_name(part.meta["workload"])))["revision"]
         series = {name: part.meta[name] for name in ("workload", "tokenizer", "fingerprint")}
         rows.append({**note, **series, "revision": revision, "code_version": code_version()})
     return GENERATIONS.rows(rows)

@@ -2,6 +2,7 @@
 
 The only module that imports transformers, tokenizers or fastokens. What a turn is, and templates, belong elsewhere.
 Counts are of the text alone: no BOS, no template token. A special token's string is one token, Hugging Face's default.
+The one place where a template is rendered is `official_prompts`, which is what every other way is compared with.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _EXACT_PIECE_CHARS, _EXACT_SLICE_BYTES = 1 << 14, 1 << 20
 _FAST_PIECE_CHARS, _FAST_SLICE_BYTES = 2 * PART_CHARS, 1 << 23
 _CHECK_BYTES = 4_000_000
 Counts = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.uint32]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Counter:
         count_strings: Tokens of each string.
         piece_chars: A longer text is cut into pieces of at least so many characters, see `cut_text`; None never cuts.
         slice_bytes: So much text, or one longer text, is given to the engine at once: it bounds the memory.
+        encode_strings: Token ids of each string; None where the engine is only asked to count.
     """
 
     engine: str
@@ -47,6 +50,7 @@ class Counter:
     count_strings: Callable[[list[str]], Counts]
     piece_chars: int | None = None
     slice_bytes: int = _FAST_SLICE_BYTES
+    encode_strings: Callable[[list[str]], list[Ids]] | None = None
 
     def count(self, texts: pa.Array) -> Counts:
         """Return the tokens of each text, shape (len(texts),).
@@ -60,6 +64,12 @@ class Counter:
         texts = _large(texts)
         slices = [self._count_slice(piece) for piece in _slices(texts, self.slice_bytes)]
         return np.concatenate(slices) if slices else np.empty(0, np.int64)
+
+    def encode(self, text: str) -> Ids:
+        """Return the token ids of a text, shape (tokens,); a long one is cut as in `count`."""
+        assert self.encode_strings is not None, f"{self.engine} was made for counting alone"
+        pieces = [text] if self.piece_chars is None else cut_text(text, self.piece_chars)
+        return np.concatenate([ids for piece in pieces for ids in self.encode_strings([piece])])
 
     def _count_slice(self, texts: pa.Array) -> Counts:
         strings: list[str] = texts.to_numpy(zero_copy_only=False).tolist()
@@ -82,14 +92,20 @@ def fast_counter(file: TokenizerFile) -> Counter:
         _LOG.warning("fastokens cannot be used (%s), counting with tokenizers, about 50 times slower", error)
         return exact_counter(file)
 
-    def count_strings(strings: list[str]) -> Counts:
+    def encode_flat(strings: list[str]) -> tuple[bytes, Counts]:
         # The first False adds no BOS, the second keeps special tokens' strings whole.
-        _, offsets = tokenizer.encode_batch_flat(strings, False, False)
-        ends = np.frombuffer(offsets, np.dtype("<u8")).astype(np.int64)
-        return ends[1:] - ends[:-1]
+        ids, offsets = tokenizer.encode_batch_flat(strings, False, False)
+        return ids, np.frombuffer(offsets, np.dtype("<u8")).astype(np.int64)
+
+    def count_strings(strings: list[str]) -> Counts:
+        return np.diff(encode_flat(strings)[1])
+
+    def encode_strings(strings: list[str]) -> list[Ids]:
+        ids, ends = encode_flat(strings)
+        return np.split(np.frombuffer(ids, np.dtype("<u4")).astype(np.uint32), ends[1:-1])
 
     version = importlib.metadata.version("fastokens")
-    return Counter("fastokens", version, count_strings, _FAST_PIECE_CHARS, _FAST_SLICE_BYTES)
+    return Counter("fastokens", version, count_strings, _FAST_PIECE_CHARS, _FAST_SLICE_BYTES, encode_strings)
 
 
 def exact_counter(file: TokenizerFile) -> Counter:
@@ -102,8 +118,42 @@ def exact_counter(file: TokenizerFile) -> Counter:
         encodings = tokenizer.encode_batch_fast(strings, add_special_tokens=False)
         return np.fromiter(map(len, encodings), np.int64, len(strings))
 
+    def encode_strings(strings: list[str]) -> list[Ids]:
+        encodings = tokenizer.encode_batch_fast(strings, add_special_tokens=False)
+        return [np.array(encoding.ids, np.uint32) for encoding in encodings]
+
     version = importlib.metadata.version("tokenizers")
-    return Counter("tokenizers", version, count_strings, _EXACT_PIECE_CHARS, _EXACT_SLICE_BYTES)
+    return Counter("tokenizers", version, count_strings, _EXACT_PIECE_CHARS, _EXACT_SLICE_BYTES, encode_strings)
+
+
+def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[str, str]]], Ids]:
+    """Return what gives a prompt's token ids, shape (tokens,): the official tokenizer's own `apply_chat_template`.
+
+    Args:
+        file: The tokenizer.
+        template: The text of its chat template, see `chat_template_files`.
+
+    Returns:
+        A function of messages (`role`, `content`) that renders them, the generation header behind them, with the
+        date of the tokenizer's TOML, and tokenises the whole. The time is that of the reference engine.
+    """
+    from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - over a second
+
+    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
+
+    facts = file.spec.template
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_file(str(file.path)), bos_token=facts.begin or None, chat_template=template
+    )
+
+    def prompt(messages: list[dict[str, str]]) -> Ids:
+        # A BatchEncoding would come back by default, whose length is not that of the prompt.
+        ids = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=False, date_string=facts.date_string
+        )
+        return np.array(ids, np.uint32)
+
+    return prompt
 
 
 def cut_text(text: str, piece_chars: int) -> list[str]:

@@ -283,10 +283,12 @@ def _unreachable(what: str, error: Exception) -> KappaError:
 
 
 def _without_credentials(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", url)
+    """Return an address, or a text with addresses, without user names and passwords, which may hold any sign."""
+    return re.sub(r"//(?:[^\s/@]*:\S*|[^\s/@]+)@", "//", url)
 
 
 def _brief(error: Exception) -> str:
     """Return the error's first line, short, without anything that looks like a token or a credential in an address."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return re.sub(r"hf_[A-Za-z0-9]+", "hf_***", _without_credentials(lines[0]))[:160]
+    secrets = [re.escape(os.environ["HF_TOKEN"])] if os.environ.get("HF_TOKEN") else []
+    return re.sub("|".join([*secrets, "hf_[A-Za-z0-9]+"]), "***", _without_credentials(lines[0]))[:160]

@@ -23,6 +23,8 @@ _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
 _DECODER = json.JSONDecoder(strict=False, parse_int=float)
 # An error this close to the end of the buffer may be a literal or an escape that the next bytes complete.
 _NEAR_END = 16
+# Surrogates that stand for one invalid byte each, see `_invalid_byte`.
+_BYTES = re.compile("[\udc80-\udcff]")
 
 
 @dataclass(frozen=True)
@@ -44,17 +46,25 @@ class Cut:
 
 
 def _invalid_byte(error: UnicodeError) -> tuple[str, int]:
-    """Decode a UTF-8 encoded surrogate as itself and any other invalid byte as U+FFFD."""
+    """Decode a UTF-8 encoded surrogate as itself and any other invalid byte as a surrogate that stands for that byte.
+
+    Both become U+FFFD where texts are kept; until then each says how many bytes it was.
+    """
     if not isinstance(error, UnicodeDecodeError):
         raise error
     block = error.object[error.start : error.start + 3]
     try:
         return block.decode("utf-8", "surrogatepass"), error.start + 3
     except UnicodeDecodeError:
-        return "\ufffd", error.start + 1
+        return chr(0xDC00 + error.object[error.start]), error.start + 1
 
 
 codecs.register_error("kappa.surrogates", _invalid_byte)
+
+
+def _bytes(text: str) -> int:
+    """Return how many bytes of the file a decoded text was."""
+    return len(text.encode("utf-8", "surrogatepass")) - 2 * len(_BYTES.findall(text))
 
 
 class _Buffer:
@@ -110,16 +120,19 @@ class _Buffer:
             self.consume(end)
             return value
 
-    def skip_line(self) -> None:
-        """Consume the rest of the line."""
-        while (end := self.text.find("\n", self.position)) < 0:
-            self.position = len(self.text)
-            if not self.fill():
-                return
-        self.consume(end + 1)
+    def line(self) -> str:
+        """Consume and return the text up to the next line break or the end of the file."""
+        while (end := self.text.find("\n", self.position)) < 0 and self.fill():
+            pass
+        end = len(self.text) if end < 0 else end
+        line = self.text[self.position : end]
+        self.consume(end)
+        return line
 
-    def bytes_left(self) -> int:
-        return len(self.text[self.position :].encode("utf-8", "surrogatepass"))
+    def offset(self) -> int:
+        """Return the byte of the file at which the rest that is not consumed begins."""
+        pending = len(self.decoder.getstate()[0])
+        return self.handle.tell() - pending - _bytes(self.text[self.position :])
 
 
 def read_elements(path: Path, on_bytes: Callable[[int], None] = lambda _: None) -> Iterator[Element | Cut]:
@@ -136,45 +149,58 @@ def read_elements(path: Path, on_bytes: Callable[[int], None] = lambda _: None) 
     """
     with path.open("rb") as handle:
         buffer = _Buffer(handle, on_bytes)
-        is_array = buffer.peek() == "["
-        if is_array:
-            buffer.consume(buffer.position + 1)
-        yield from _elements(buffer, handle, is_array=is_array)
+        yield from _array(buffer) if buffer.peek() == "[" else _lines(buffer)
 
 
-def _elements(buffer: _Buffer, handle: BinaryIO, *, is_array: bool) -> Iterator[Element | Cut]:
-    index = 0
-    while True:
-        mark = buffer.peek()
-        if mark == "" or (is_array and mark == "]"):
-            break
+def _array(buffer: _Buffer) -> Iterator[Element | Cut]:
+    index, why = 0, ""
+    buffer.consume(buffer.position + 1)
+    while (mark := buffer.peek()) not in ("]", "") and not why:
         try:
             value = buffer.value()
-        except (json.JSONDecodeError, RecursionError) as error:
-            is_end = is_array or buffer.is_complete
-            yield Cut(index, _offset(buffer, handle), _reason(buffer, error), is_end)
-            if is_end:
-                return
-            buffer.skip_line()
-            index += 1
-            continue
+        except (ValueError, RecursionError) as error:
+            why = _reason(error, is_complete=buffer.is_complete)
+            break
         yield Element(index, value)
         index += 1
-        if is_array and buffer.peek() == ",":
+        if buffer.peek() == ",":
             buffer.consume(buffer.position + 1)
-        elif is_array and buffer.peek() not in ("]", ""):
-            yield Cut(index, _offset(buffer, handle), "no comma between two elements")
-            return
-    if is_array and mark == "":
-        yield Cut(index, _offset(buffer, handle), "the array is not closed")
+        elif buffer.peek() not in ("]", ""):
+            why = "no comma between two elements"
+    if mark == "]" and not why:
+        buffer.consume(buffer.position + 1)
+        why = "something stands behind the end of the array" if buffer.peek() else ""
+    elif not why:
+        why = "the array is not closed"
+    if why:
+        yield Cut(index, buffer.offset(), why)
 
 
-def _offset(buffer: _Buffer, handle: BinaryIO) -> int:
-    """Byte at which the unread rest begins; a cut multi-byte character at the end of the file counts as three."""
-    return max(0, handle.tell() - buffer.bytes_left())
+def _lines(buffer: _Buffer) -> Iterator[Element | Cut]:
+    index = 0
+    while buffer.peek():
+        line, position = buffer.line(), 0
+        while position < len(line):
+            try:
+                value, end = _DECODER.raw_decode(line, position)
+            except (ValueError, RecursionError) as error:
+                byte = buffer.offset() - _bytes(line[position:])
+                is_end = not buffer.peek()
+                yield Cut(index, byte, _reason(error, is_complete=is_end), is_end)
+                index += 1
+                break
+            yield Element(index, value)
+            index += 1
+            position = _visible(line, end)
 
 
-def _reason(buffer: _Buffer, error: Exception) -> str:
+def _visible(text: str, position: int) -> int:
+    """Return the place of the next visible character, or the end."""
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _reason(error: Exception, *, is_complete: bool) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    return "the file ends inside an element" if buffer.is_complete else "not JSON"
+    return "the file ends inside an element" if is_complete else "not JSON"

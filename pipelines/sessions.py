@@ -110,7 +110,7 @@ class SessionsWriter:
         self.kept = 0
         self.messages = 0
         self.text_bytes = 0
-        self._used: set[str] = set()
+        self._used: dict[str, int] = {}
         self._writer = pq.ParquetWriter(
             folder / MESSAGES, MESSAGES_SCHEMA, compression="lz4", use_dictionary=False, write_statistics=False
         )
@@ -118,11 +118,11 @@ class SessionsWriter:
     def session(self, session_id: str, path: str, record: int) -> int:
         """Register a session that begins at a record; return its number. An id that occurs again becomes `id#2`, ..."""
         clean = without_surrogates(session_id)
-        name, n = clean, 1
+        name = clean
         while name in self._used:
-            n += 1
-            name = f"{clean}#{n}"
-        self._used.add(name)
+            self._used[clean] += 1
+            name = f"{clean}#{self._used[clean]}"
+        self._used[name] = 1
         self.session_ids.append(name)
         self.origins.append((path, record))
         return len(self.session_ids) - 1

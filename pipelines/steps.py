@@ -65,7 +65,7 @@ def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
         "messages": writer.messages,
         "text_bytes": writer.text_bytes,
         "truncated": [f"{r.path}: {r.detail}" for r in writer.rejects if r.reason == "truncated"],
-        "files": [[file["path"], file["sha256"]] for file in raw.meta["files"]],
+        "raw": raw.meta,
         "is_sample": raw.meta["is_sample"],
     }
 

@@ -13,6 +13,7 @@ from warehouse.errors import KappaError
 _PACKAGED = Path(__file__).parent / "_tokenizers"
 _CHECKOUT = Path(__file__).parents[1] / "tokenizers"
 _HEX_SHA256 = re.compile(r"[0-9a-f]{64}")
+TEMPLATE_FAMILIES = ("llama-3.1", "qwen3")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,10 +41,34 @@ class VocabularySource:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TemplateFacts:
-    """The chat template's family and the token that ends a turn."""
+    """What a chat template does, so that a prompt's tokens can be added up without rendering it.
+
+    Attributes:
+        family: What it does with tool messages and thinking, one of `TEMPLATE_FAMILIES`.
+        file: The template's text, which came with this program; None where it has to come from the Hub.
+        sha256: Hex digest of that text in UTF-8.
+        licence: Licence of the template.
+        begin: What stands before everything, or nothing.
+        header: What stands before a message's text, with `{role}` for the role.
+        end_of_turn: The token behind a message's text.
+        separator: What stands between that token and the next header, or nothing.
+        is_trimmed: Whether blank edges of a message's text are cut off.
+        date_string: The date that the template is given.
+        system_text: What the system message begins with, with `{date}` for the date; where it is not empty, a prompt
+            without a leading system message has one of this text alone.
+    """
 
     family: str
+    file: Path | None
+    sha256: str
+    licence: str
+    begin: str
+    header: str
     end_of_turn: str
+    separator: str
+    is_trimmed: bool
+    date_string: str
+    system_text: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,6 +147,16 @@ class _Table:
         value = self.take(key)
         return value if isinstance(value, str) and value else self.fail(key, "is not a text")
 
+    def any_text(self, key: str) -> str:
+        """Return a string that may be empty."""
+        value = self.take(key)
+        return value if isinstance(value, str) else self.fail(key, "is not a text")
+
+    def boolean(self, key: str) -> bool:
+        """Return true or false."""
+        value = self.take(key)
+        return value if isinstance(value, bool) else self.fail(key, "is not true or false")
+
     def texts(self, key: str, least: int = 1) -> tuple[str, ...]:
         """Return a list of strings with at least so many of them, none twice."""
         value = self.take(key)
@@ -180,7 +215,25 @@ def _read_spec(path: Path) -> TokenizerSpec:
 
 
 def _read_template(table: _Table) -> TemplateFacts:
-    facts = TemplateFacts(family=table.text("family"), end_of_turn=table.text("end_of_turn"))
+    facts = TemplateFacts(
+        family=table.text("family"),
+        file=table.path.parent / table.text("file") if "file" in table.values else None,
+        sha256=table.sha256("sha256"),
+        licence=table.text("licence"),
+        begin=table.any_text("begin"),
+        header=table.text("header"),
+        end_of_turn=table.text("end_of_turn"),
+        separator=table.any_text("separator"),
+        is_trimmed=table.boolean("is_trimmed"),
+        date_string=table.text("date_string"),
+        system_text=table.any_text("system_text"),
+    )
+    if facts.family not in TEMPLATE_FAMILIES:
+        table.fail("family", f"is not one of {', '.join(TEMPLATE_FAMILIES)}")
+    if "{role}" not in facts.header:
+        table.fail("header", "has no {role}")
+    if facts.file is not None and not facts.file.is_file():
+        table.fail("file", "names no file beside it")
     table.close()
     return facts
 

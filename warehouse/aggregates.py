@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from warehouse.engine import fetch, in_memory
+from warehouse.engine import fetch, in_memory, one_file
 from warehouse.fields import BLOCK_TOKENS, PERCENTILES
 from warehouse.tables import PERCENTILES as PERCENTILES_TABLE
 from warehouse.tables import SUMMARY
@@ -24,7 +24,7 @@ def percentiles_of(turns: Path) -> pa.Table:
         One row for each population, block size, metric and percentile; a metric without any value has none.
     """
     parameters: dict[str, object] = {
-        "turns": str(turns),
+        "turns": one_file(turns),
         "blocks": list(BLOCK_TOKENS),
         "percentiles": list(PERCENTILES),
     }
@@ -34,7 +34,11 @@ def percentiles_of(turns: Path) -> pa.Table:
 
 def summary_of(turns: Path, *, special_token_messages: int, is_sample: bool) -> pa.Table:
     """Return the row of `summary` for one series; none where it has no turns."""
-    parameters: dict[str, object] = {"turns": str(turns), "special": special_token_messages, "is_sample": is_sample}
+    parameters: dict[str, object] = {
+        "turns": one_file(turns),
+        "special": special_token_messages,
+        "is_sample": is_sample,
+    }
     with in_memory(turns.parent) as connection:
         return SUMMARY.conform(fetch(connection, _sql("summary"), parameters))
 

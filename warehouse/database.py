@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warehouse.engine import first_line, in_memory
+from warehouse.engine import first_line, in_memory, one_file
 from warehouse.errors import KappaError
 from warehouse.schema import Table, quoted
 from warehouse.tables import TABLES
@@ -42,7 +42,7 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
             connection.execute("CHECKPOINT warehouse")
             connection.execute("USE memory")
             connection.execute("DETACH warehouse")
-    except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+    except (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.TransactionException) as error:
         raise KappaError(
             f"{path} could not be written", first_line(error), "free some disk space and run again"
         ) from error
@@ -65,7 +65,7 @@ def _fill(connection: object, table: Table, paths: list[Path]) -> int:
     connection.execute(table.ddl())
     columns = ", ".join(f'"{name}"' for name in table.names)
     for path in paths:
-        source = f"read_parquet({quoted(str(path))}, hive_partitioning = false)"
+        source = f"read_parquet({quoted(one_file(path))}, hive_partitioning = false)"
         connection.execute(f'INSERT INTO "{table.name}" SELECT {columns} FROM {source}')  # noqa: S608 - declared names
     row = connection.execute(f'SELECT count(*) FROM "{table.name}"').fetchone()  # noqa: S608
     return int(row[0]) if row else 0

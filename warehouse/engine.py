@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,6 +91,15 @@ def query_failure(error: Exception) -> KappaError:
     return KappaError(
         "the query failed", str(error), "`kappa sql 'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns"
     )
+
+
+def one_file(path: Path) -> str:
+    """Return a path as `read_parquet` takes it where it means this file alone: signs of patterns stand for themselves.
+
+    >>> one_file(Path("/a*b/[c].parquet"))
+    '/a[*]b/[[]c].parquet'
+    """
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
 
 
 def first_line(error: Exception) -> str:

@@ -56,6 +56,7 @@ class Home:
         except OSError as error:
             raise _unwritable(self.path, error) from error
         self.check_layout()
+        self._check_links()
         mark = self.path / "LAYOUT"
         if not mark.exists():
             mark.write_text(f"{LAYOUT}\n", "utf8")
@@ -71,6 +72,12 @@ class Home:
                 f"this kappa uses layout {LAYOUT}",
                 "choose another folder with --home, or move this one away and run `kappa run` again",
             )
+
+    def _check_links(self) -> None:
+        """Raise KappaError where something stands in the place of a link that publishing swaps."""
+        for link in (self.current, *(self.path / name for name in (DATABASE, LAKE, REPORT))):
+            if link.exists() and not link.is_symlink():
+                raise KappaError(f"{link} is in the way", "kappa keeps a link there", "move it away and run again")
 
     @contextmanager
     def lock(self, what: str) -> Iterator[None]:
@@ -122,6 +129,7 @@ class Home:
         Readers see the old state or the new one: the generation is complete before `current` is swapped. A warehouse
         that is already current only gets its report replaced, file by file.
         """
+        self._check_links()
         with self.lock("publish"):
             note = self.current_note()
             if note is not None and note["warehouse"] == warehouse.identity:

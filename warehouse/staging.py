@@ -122,17 +122,30 @@ class Staging:
         if (target / META).exists():
             return
         shutil.rmtree(target, ignore_errors=True)
-        folder.rename(target)
+        try:
+            folder.rename(target)
+        except OSError:
+            if not (target / META).exists():
+                raise
 
     def point(self, name: str, identity: str) -> None:
         """Make that product the newest of its name and remove the older ones."""
         place = self.root / name
         temporary = place / f".head-{uuid.uuid4().hex[:8]}"
         temporary.write_text(identity, "utf8")
+        own = (place / identity / META).stat().st_mtime_ns
         temporary.replace(place / HEAD)
-        for entry in place.iterdir():
-            if entry.is_dir() and (entry / META).exists() and entry.name != identity:
-                shutil.rmtree(entry, ignore_errors=True)
+        for meta in place.glob(f"*/{META}"):
+            if meta.parent.name != identity and self._is_older(meta, own):
+                shutil.rmtree(meta.parent, ignore_errors=True)
+
+    @staticmethod
+    def _is_older(meta: Path, own: int) -> bool:
+        """Whether a product was finished before ours: a later one may be what another process is about to point at."""
+        try:
+            return meta.stat().st_mtime_ns <= own
+        except FileNotFoundError:
+            return False
 
     def remove_drafts(self) -> None:
         """Remove what killed runs left; only for a caller that holds the home's lock."""

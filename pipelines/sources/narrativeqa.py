@@ -63,7 +63,7 @@ def _rows(file: InputFile, on_bytes: Callable[[int], None]) -> Iterator[tuple[in
     parquet = _open(file)
     share = file.local.stat().st_size / max(1, parquet.metadata.num_rows)
     record = 0
-    for batch in parquet.iter_batches(batch_size=ROWS, columns=list(COLUMNS), use_threads=False):
+    for batch in _batches(file, parquet):
         document, question = batch["document"], batch["question"]
         columns = [document.field("id"), document.field("text"), question.field("text")]
         for row, story in enumerate(columns[0].to_pylist()):
@@ -72,13 +72,23 @@ def _rows(file: InputFile, on_bytes: Callable[[int], None]) -> Iterator[tuple[in
         on_bytes(int(share * batch.num_rows))
 
 
+def _batches(file: InputFile, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from parquet.iter_batches(batch_size=ROWS, columns=list(COLUMNS), use_threads=False)
+    except OSError as error:
+        raise _damaged(file, error) from error
+
+
+def _damaged(file: InputFile, error: Exception) -> KappaError:
+    why = str(error).strip().splitlines()[0]
+    return KappaError(f"{file.path} is not a whole Parquet file", why, "fetch it again, or tell the owner")
+
+
 def _open(file: InputFile) -> pq.ParquetFile:
     try:
         parquet = pq.ParquetFile(file.local, buffer_size=BUFFER_BYTES, pre_buffer=False)
-    except pa.ArrowInvalid as error:
-        raise KappaError(
-            f"{file.path} is not a whole Parquet file", str(error).splitlines()[0], "fetch it again, or tell the owner"
-        ) from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _damaged(file, error) from error
     paths = {parquet.schema.column(n).path for n in range(len(parquet.schema))}
     if missing := [column for column in COLUMNS if column not in paths]:
         raise KappaError(f"{file.path} has no column {missing[0]}", "its layout changed", "look at the data set's page")

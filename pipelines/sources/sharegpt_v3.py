@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,8 +63,9 @@ def conversation_of(piece_id: str) -> tuple[str, int | None]:
     (('plain', None), ('a_b', None))
     """
     base, mark, number = piece_id.rpartition("_")
-    if mark and number.isascii() and number.isdigit():
-        return base, int(number[:18])
+    # Python refuses to read more digits than this; no piece has such a number.
+    if mark and number.isascii() and number.isdigit() and len(number) < sys.int_info.default_max_str_digits:
+        return base, int(number)
     return piece_id, None
 
 

@@ -8,7 +8,7 @@ WITH blocked AS (
         cached_tokens // block_tokens * block_tokens AS k,
         cached_tokens + prefill_tokens AS context,
         output_tokens
-    FROM read_parquet($turns), unnest($blocks) AS b(block_tokens)
+    FROM read_parquet($turns, hive_partitioning = false), unnest($blocks) AS b(block_tokens)
 ),
 metrics AS (
     SELECT

@@ -13,5 +13,5 @@ SELECT
     sum(cached_tokens) / sum(prefill_tokens) AS pooled_kappa_ratio,
     $special::BIGINT AS special_token_messages,
     $is_sample::BOOLEAN AS is_sample
-FROM read_parquet($turns)
+FROM read_parquet($turns, hive_partitioning = false)
 GROUP BY workload, tokenizer, counting

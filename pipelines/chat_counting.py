@@ -1,0 +1,268 @@
+"""K and T of every turn for `counting = 'chat'`, each message tokenised once, a sample compared with real prompts."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipelines.chat_documents import question_prompts
+from pipelines.chat_layout import Bools, Ints, Layout, read_layout, texts_at, texts_of
+from pipelines.chat_official import Official, require_facts
+from pipelines.chat_pieces import count_pieces
+from pipelines.chat_prompts import PromptTurns, prompt_turns
+from pipelines.chat_template_files import chat_template
+from pipelines.count_samples import byte_lengths
+from pipelines.counting import Counter, exact_counter, fast_counter, official_prompts
+from pipelines.sessions import DOCUMENT
+from pipelines.tokenizer_files import TokenizerFile
+from pipelines.turns import Turns, document_turns
+
+_LOG = logging.getLogger("kappa")
+CHECK_TOKENS = 600_000
+# Of the sample: turns with short prompts, any, and those with pieces that were counted from their own text.
+_SHARES, _SHORT = (2, 4, 4), 64
+# Turns are chosen from few runs of so many messages, so that few row groups are read again.
+_RUN_MESSAGES = 1 << 13
+Kind = Literal["chat", "documents"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TurnDifference:
+    """A turn that adding up and the real prompt count differently.
+
+    Attributes:
+        sha256: Hex digest of the turn's last message in UTF-8.
+        session: Number of its session.
+        turn_index: Its place there, from 0.
+        counted: K and T by adding up.
+        exact: K and T of the real prompts.
+    """
+
+    sha256: str
+    session: int
+    turn_index: int
+    counted: tuple[int, int]
+    exact: tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChatCounted:
+    """The turns of a workload as a server sees them, and what the comparison with real prompts said.
+
+    Attributes:
+        turns: K, T and output of every turn, none of them empty, sorted by session and turn_index.
+        template_tokens: Of each turn, K + T less the tokens of the same messages' texts alone (what `text` has as
+            K + T, 0 where that turn is empty). Negative where a template drops more than it adds.
+        engine: The engine that the counts come from in the end.
+        engine_version: Its version.
+        checked_turns: How many turns were compared.
+        rendered_sessions: How many conversations adding up does not cover: they were rendered turn by turn.
+        direct_messages: How many messages were tokenised as pieces of a prompt, beyond their text alone.
+        differences: Where adding up differed; then everything was counted again with the exact engine.
+        is_exact: False where the second count differs from the real prompts too.
+    """
+
+    turns: Turns
+    template_tokens: Ints
+    engine: str
+    engine_version: str
+    checked_turns: int
+    rendered_sessions: int
+    direct_messages: int
+    differences: list[TurnDifference]
+    is_exact: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Prompts:
+    """What one count of a workload found; `is_direct` is one element a message by session and position."""
+
+    found: PromptTurns
+    is_direct: Bools
+    rendered_sessions: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Workload:
+    """What does not change between two counts."""
+
+    messages: Path
+    file: TokenizerFile
+    kind: Kind
+    layout: Layout
+    official: Official
+    on_progress: Callable[[int], None] | None
+
+
+def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and progress
+    messages: Path,
+    file: TokenizerFile,
+    kind: Kind,
+    *,
+    text_tokens: Ints,
+    fast: Counter | None = None,
+    exact: Counter | None = None,
+    check_tokens: int = CHECK_TOKENS,
+    on_progress: Callable[[int], None] | None = None,
+) -> ChatCounted:
+    """Return K, T and output of every turn by the tokenizer's own chat template (design rules 6 and 7).
+
+    Memory is bounded by a batch of texts and some numbers a message; time is linear in the text. A message's tokens
+    are those of `text_tokens`; what a template changes is tokenised again, and real prompts of a sample are compared.
+
+    Args:
+        messages: `messages.parquet` of a conversations product.
+        file: The tokenizer.
+        kind: `chat` or `documents`, as the workload says.
+        text_tokens: Tokens of every message's text alone, in the order of the file.
+        fast: The engine to use, by default `fast_counter(file)`; it must be able to encode.
+        exact: The engine of a second count, by default `exact_counter(file)`.
+        check_tokens: Budget of the comparison in tokens of prompts; a million takes one or two seconds.
+        on_progress: Called after each batch with the bytes of text done; starts again at 0 in a second count.
+
+    Raises:
+        KappaError: There is no chat template, or the TOML says other things of it than it does.
+        ValueError: `text_tokens` are not those of the messages.
+    """
+    reference = exact_counter(file)
+    prompt = official_prompts(file, chat_template(file))
+    official = Official(prompt, reference, reference.encode(file.spec.template.end_of_turn))
+    require_facts(file.spec, official)
+    work = _Workload(messages, file, kind, read_layout(messages), official, on_progress)
+    engine = fast or fast_counter(file)
+    try:
+        prompts = _count(work, engine, text_tokens)
+    except RuntimeError as error:
+        _LOG.warning("%s failed (%s), counting all with tokenizers", engine.engine, error)
+        engine = exact or reference
+        prompts = _count(work, engine, text_tokens)
+    chosen = _choose(work, prompts, check_tokens)
+    differences, is_exact = _differences(work, prompts, chosen), True
+    if differences:
+        _LOG.warning("%s and real prompts differ on %d turns, counting all again", engine.engine, len(differences))
+        engine = exact or reference
+        again = [np.empty(0, np.int64), *(engine.count(texts) for texts in texts_of(messages))]
+        prompts = _count(work, engine, np.concatenate(again))
+        is_exact = not _differences(work, prompts, chosen)
+    return ChatCounted(
+        turns=prompts.found.turns,
+        template_tokens=prompts.found.template_tokens,
+        engine=engine.engine,
+        engine_version=engine.engine_version,
+        checked_turns=len(chosen),
+        rendered_sessions=prompts.rendered_sessions,
+        direct_messages=int(prompts.is_direct.sum()),
+        differences=differences,
+        is_exact=is_exact,
+    )
+
+
+def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
+    facts, layout = work.file.spec.template, work.layout
+    batches = _told(texts_of(work.messages), work.on_progress)
+    if work.kind == "chat":
+        pieces = count_pieces(batches, layout, facts, engine, tokens).taken(layout.order)
+        found = prompt_turns(layout.sorted_session, layout.sorted_role, tokens[layout.order], pieces)
+        rendered = np.unique(layout.sorted_session[pieces.is_open])
+        return _Prompts(_rendered(work, found, rendered), pieces.is_direct, len(rendered))
+    cached, prefill = question_prompts(batches, layout, facts, engine, tokens)
+    return _Prompts(
+        _documents(layout, tokens[layout.order], cached[layout.order], prefill[layout.order]),
+        layout.sorted_role != DOCUMENT,
+    )
+
+
+def _documents(layout: Layout, tokens: Ints, cached: Ints, prefill: Ints) -> PromptTurns:
+    """Return the questions' turns out of arrays by session and position."""
+    text = document_turns(layout.sorted_session, layout.sorted_role, tokens)
+    asks = np.flatnonzero(layout.sorted_role != DOCUMENT)
+    turns = dataclasses.replace(text, cached=cached[asks], prefill=prefill[asks])
+    added = turns.cached + turns.prefill - text.cached - text.prefill
+    return PromptTurns(turns, added, asks - text.turn_index - 1, asks + 1)
+
+
+def _rendered(work: _Workload, found: PromptTurns, sessions: Ints) -> PromptTurns:
+    """Replace K and T of the sessions that adding up does not cover by those of their real prompts."""
+    at = np.flatnonzero(np.isin(found.turns.session, sessions))
+    if not len(at):
+        return found
+    cached, prefill, added = found.turns.cached.copy(), found.turns.prefill.copy(), found.template_tokens.copy()
+    for turn in at.tolist():
+        text_tokens = cached[turn] + prefill[turn] - added[turn]
+        cached[turn], prefill[turn] = _real_turn(work, found, turn)[:2]
+        added[turn] = cached[turn] + prefill[turn] - text_tokens
+    return dataclasses.replace(
+        found, turns=dataclasses.replace(found.turns, cached=cached, prefill=prefill), template_tokens=added
+    )
+
+
+def _real_turn(work: _Workload, found: PromptTurns, turn: int) -> tuple[int, int, str]:
+    """Return K and T of the real prompts of a turn, and its last message."""
+    first, end = int(found.first[turn]), int(found.end[turn])
+    if work.kind == "documents":
+        document, question = texts_at(work.messages, work.layout.order[[first, end - 1]])
+        return *work.official.question(document, question), question
+    rows = work.layout.order[first:end]
+    texts = texts_at(work.messages, rows)
+    chat = list(zip(work.layout.role[rows].tolist(), texts, strict=True))
+    is_next = turn > 0 and found.first[turn - 1] == first
+    before = int(found.end[turn - 1]) - first if is_next else None
+    return *work.official.chat_turn(chat, end - first, before), texts[-1]
+
+
+def _choose(work: _Workload, prompts: _Prompts, check_tokens: int) -> list[int]:
+    """Return which turns are compared: by hash, within the budget, at least one of those that fit it."""
+    found = prompts.found
+    length = found.turns.cached + found.turns.prefill
+    cost = 3 * length
+    if work.kind == "chat":
+        cost = length + np.where(found.turns.turn_index > 0, np.concatenate(([0], length))[: len(length)], 0)
+    rows = work.layout.order[found.end - 1]
+    order = np.lexsort((_mixed(np.arange(len(rows))), _mixed(rows // _RUN_MESSAGES)))
+    order = order[cost[order] <= check_tokens]
+    direct = np.concatenate(([0], np.cumsum(prompts.is_direct)))
+    is_direct = direct[found.end] > direct[np.maximum(found.end - 2, found.first)]
+    chosen: set[int] = set()
+    kinds = (cost <= check_tokens // _SHORT, np.ones(len(rows), np.bool_), is_direct)
+    for share, kind in zip(_SHARES, kinds, strict=True):
+        some = order[kind[order]]
+        fits = max(1, int(np.searchsorted(np.cumsum(cost[some]), check_tokens // share, side="right")))
+        chosen.update(some[:fits].tolist())
+    return sorted(chosen)
+
+
+def _differences(work: _Workload, prompts: _Prompts, chosen: list[int]) -> list[TurnDifference]:
+    turns, differences = prompts.found.turns, []
+    for turn in chosen:
+        counted = int(turns.cached[turn]), int(turns.prefill[turn])
+        *exact, last = _real_turn(work, prompts.found, turn)
+        if counted != tuple(exact):
+            sha256 = hashlib.sha256(last.encode()).hexdigest()
+            place = int(turns.session[turn]), int(turns.turn_index[turn])
+            differences.append(TurnDifference(sha256, *place, counted, (exact[0], exact[1])))
+    return differences
+
+
+def _told(batches: Iterator[pa.Array], on_progress: Callable[[int], None] | None) -> Iterator[pa.Array]:
+    """Yield each batch and tell the bytes done after it was used."""
+    done = 0
+    for texts in batches:
+        yield texts
+        done += int(byte_lengths(texts).sum())
+        if on_progress is not None:
+            on_progress(done)
+
+
+def _mixed(numbers: Ints) -> npt.NDArray[np.uint64]:
+    """Return a hash of each number (the last steps of splitmix64)."""
+    mixed = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray(mixed ^ (mixed >> np.uint64(27)), np.uint64)
