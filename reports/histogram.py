@@ -1,0 +1,113 @@
+"""Turns by logarithmic bin: what histograms and cumulative curves are drawn from, whatever the number of turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+BINS_PER_DECADE = 20
+METRICS = ("prefill_tokens", "cached_tokens", "kappa_ratio")
+# Zero has no logarithm: its turns are in the bin NULL.
+SQL = """
+WITH long AS (
+    SELECT workload, is_first_turn,
+           unnest(['prefill_tokens', 'cached_tokens', 'kappa_ratio']) AS metric,
+           unnest([prefill_tokens::DOUBLE, cached_tokens::DOUBLE, kappa_ratio]) AS value
+    FROM turns WHERE tokenizer = $tokenizer AND counting = $counting
+)
+SELECT workload, metric, is_first_turn,
+       CASE WHEN value > 0 THEN floor(log10(value) * $bins_per_decade)::INTEGER END AS bin,
+       count(*) AS turns
+FROM long GROUP BY ALL ORDER BY ALL
+"""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Turns of one kind by bin; bin b holds values from 10^(b / per_decade) up to the next bin.
+
+    Attributes:
+        bins: numbers of the bins that are not empty, ascending; shape (n,).
+        turns: turns in each; shape (n,).
+        zeros: turns whose value is 0.
+        per_decade: bins in a factor of ten.
+    """
+
+    bins: npt.NDArray[np.int64]
+    turns: npt.NDArray[np.int64]
+    zeros: int
+    per_decade: int = BINS_PER_DECADE
+
+    @property
+    def total(self) -> int:
+        """Number of turns, zeros included."""
+        return int(self.turns.sum()) + self.zeros
+
+    def coarser(self, factor: int) -> Histogram:
+        """Return the same turns in bins `factor` times as wide; `factor` divides `per_decade`."""
+        bins, inverse = np.unique(self.bins // factor, return_inverse=True)
+        turns = np.bincount(inverse, weights=self.turns, minlength=len(bins)).astype(np.int64)
+        return Histogram(bins, turns, self.zeros, self.per_decade // factor)
+
+    def edges(self, low: int, high: int) -> Floats:
+        """Return log10 of the edges of bins low to high - 1; shape (high - low + 1,)."""
+        return np.arange(low, high + 1) / self.per_decade
+
+    def dense(self, low: int, high: int) -> npt.NDArray[np.int64]:
+        """Return the turns of bins low to high - 1, empty ones included; shape (high - low,)."""
+        counts = np.zeros(high - low, np.int64)
+        inside = (self.bins >= low) & (self.bins < high)
+        counts[self.bins[inside] - low] = self.turns[inside]
+        return counts
+
+    def share_below(self, low: int, high: int) -> Floats:
+        """Return the share of turns below each edge of bins low to high - 1; shape (high - low + 1,), 0 to 1."""
+        before = self.zeros + int(self.turns[self.bins < low].sum())
+        running = before + np.concatenate(([0], np.cumsum(self.dense(low, high))))
+        return running / max(self.total, 1)
+
+    def __add__(self, other: Histogram) -> Histogram:
+        """Return the turns of both, in the bins that they share the width of."""
+        bins, inverse = np.unique(np.concatenate((self.bins, other.bins)), return_inverse=True)
+        weights = np.concatenate((self.turns, other.turns))
+        turns = np.bincount(inverse, weights=weights, minlength=len(bins)).astype(np.int64)
+        return Histogram(bins, turns, self.zeros + other.zeros, self.per_decade)
+
+
+Key = tuple[str, str, bool]
+
+
+def histograms(rows: Iterable[dict[str, Any]]) -> dict[Key, Histogram]:
+    """Return a histogram for each workload, metric and kind of turn (True: first turns) out of the rows of `SQL`.
+
+    Both kinds are there for every workload and metric, one of them perhaps empty.
+    """
+    filled: dict[Key, list[tuple[int, int]]] = {}
+    zeros: dict[Key, int] = {}
+    for row in rows:
+        for kind in (False, True):
+            filled.setdefault((row["workload"], row["metric"], kind), [])
+        key = (row["workload"], row["metric"], row["is_first_turn"])
+        if row["bin"] is None:
+            zeros[key] = row["turns"]
+        else:
+            filled[key].append((row["bin"], row["turns"]))
+    return {key: _histogram(sorted(pairs), zeros.get(key, 0)) for key, pairs in filled.items()}
+
+
+def _histogram(pairs: list[tuple[int, int]], zeros: int) -> Histogram:
+    array = np.array(pairs, np.int64).reshape(-1, 2)
+    return Histogram(array[:, 0], array[:, 1], zeros)
+
+
+def span(parts: Iterable[Histogram], *, per_decade: int) -> tuple[int, int]:
+    """Return the whole decades that hold every bin, as numbers of bins (low, high); one decade where there is none."""
+    decades = [bin_ // part.per_decade for part in parts for bin_ in part.bins.tolist()]
+    low, high = (min(decades), max(decades) + 1) if decades else (0, 1)
+    return low * per_decade, high * per_decade
