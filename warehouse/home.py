@@ -133,6 +133,7 @@ class Home:
         with self.lock("publish"):
             note = self.current_note()
             if note is not None and note["warehouse"] == warehouse.identity:
+                self._swap(int(note["generation"]))
                 if note["report"] != report.identity:
                     self._renew_report(report, note)
                 return int(note["generation"])

@@ -7,6 +7,7 @@ and a run that was killed finds what it had finished.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -112,8 +113,9 @@ class Staging:
         try:
             yield draft
             (draft.folder / META).write_text(json.dumps(draft.meta, indent=1, sort_keys=True), "utf8")
-            self._adopt(draft.folder, place / identity)
-            self.point(name, identity)
+            with self._alone():
+                self._adopt(draft.folder, place / identity)
+                self._point(place, identity)
         finally:
             shutil.rmtree(draft.folder, ignore_errors=True)
 
@@ -130,11 +132,24 @@ class Staging:
 
     def point(self, name: str, identity: str) -> None:
         """Make that product the newest of its name and remove the older ones."""
-        place = self.root / name
+        with self._alone():
+            self._point(self.root / name, identity)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the staging against other processes for a moment; a process that dies lets go of it."""
+        with (self.root / ".lock").open("a+") as handle:
+            fcntl.lockf(handle, fcntl.LOCK_EX)
+            yield
+
+    def _point(self, place: Path, identity: str) -> None:
         temporary = place / f".head-{uuid.uuid4().hex[:8]}"
         temporary.write_text(identity, "utf8")
         own = (place / identity / META).stat().st_mtime_ns
         temporary.replace(place / HEAD)
+        if not (place / identity / META).exists():
+            newest = max(place.glob(f"*/{META}"), key=lambda meta: meta.stat().st_mtime_ns)
+            self._point(place, newest.parent.name)
         for meta in place.glob(f"*/{META}"):
             if meta.parent.name != identity and self._is_older(meta, own):
                 shutil.rmtree(meta.parent, ignore_errors=True)

@@ -32,13 +32,25 @@ populations AS (
 grouped AS (
     SELECT
         workload, tokenizer, counting, population, block_tokens, metric,
-        quantile_cont(value, list_transform($percentiles, lambda p: p / 100)) AS values
+        quantile_cont(value, list_transform($percentiles, lambda p: p / 100)) AS between,
+        quantile_disc(value, list_transform($percentiles, lambda p: p / 100)) AS neighbours
     FROM populations
     GROUP BY ALL
+),
+rows AS (
+    SELECT
+        workload, tokenizer, counting, population, block_tokens, metric,
+        unnest($percentiles)::DOUBLE AS percentile,
+        unnest(between)::DOUBLE AS between,
+        unnest(neighbours)::DOUBLE AS neighbour
+    FROM grouped
 )
+-- quantile_disc is one of the two values that quantile_cont goes between. Where both are equal, quantile_cont is off in
+-- the last bit for some doubles, and so could fall from one percentile to the next: there the value itself is taken.
 SELECT
-    workload, tokenizer, counting, population, block_tokens, metric,
-    unnest($percentiles)::DOUBLE AS percentile,
-    unnest(values)::DOUBLE AS value
-FROM grouped
+    workload, tokenizer, counting, population, block_tokens, metric, percentile,
+    max(CASE WHEN abs(between - neighbour) <= 1e-15 * abs(neighbour) THEN neighbour ELSE between END) OVER (
+        PARTITION BY workload, tokenizer, counting, population, block_tokens, metric ORDER BY percentile
+    ) AS value
+FROM rows
 ORDER BY ALL

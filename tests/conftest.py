@@ -1,0 +1,176 @@
+"""What several test modules share: bytes read as a workload, hand-made turns, steps that count characters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines import fetching, steps
+from pipelines.building import build_warehouse
+from pipelines.counting import Counted
+from pipelines.hub import SampleHub
+from pipelines.sessions import MESSAGES, ROLE_NAMES, SESSIONS, SessionsWriter
+from pipelines.sources import workload
+from pipelines.tables import STAGED, stage_table
+from pipelines.tokenizer_files import TokenizerFile
+from pipelines.tokenizer_specs import TokenizerSpec, tokenizer_spec
+from pipelines.workload import InputFile
+from warehouse.home import Home
+from warehouse.staging import Staging
+from warehouse.tables import TURNS
+
+
+@dataclass
+class Outcome:
+    """What a reader made of its files: sessions as lists of (role, text), and the rows of `rejects`."""
+
+    records: dict[str, int]
+    kept: int
+    rejects: list[dict[str, Any]]
+    sessions: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def reasons(self) -> list[tuple[int, str]]:
+        """Return (record, reason) of each reject."""
+        return [(row["record"], row["reason"]) for row in self.rejects]
+
+
+def _outcome(writer: SessionsWriter) -> Outcome:
+    ids = pq.read_table(writer.folder / SESSIONS)["session_id"].to_pylist()
+    rows = pq.read_table(writer.folder / MESSAGES).to_pylist()
+    sessions: dict[str, list[tuple[str, str]]] = {name: [] for name in ids}
+    for row in sorted(rows, key=lambda row: (row["session"], row["position"])):
+        assert row["position"] == len(sessions[ids[row["session"]]])
+        sessions[ids[row["session"]]].append((ROLE_NAMES[row["role"]], row["text"]))
+    return Outcome(dict(writer.records), writer.kept, writer.rejects_table().to_pylist(), sessions)
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., Outcome]:
+    """Return a function that reads the contents of files (bytes, JSON values or paths) as a workload.
+
+    It checks that records = kept + rejected, whatever the files hold.
+    """
+
+    def reading(name: str, *contents: object) -> Outcome:
+        folder = tmp_path / f"read-{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        files = []
+        for n, content in enumerate(contents):
+            path = content if isinstance(content, Path) else folder / f"file{n}"
+            if not isinstance(content, Path):
+                path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+            files.append(InputFile(f"file{n}", path))
+        writer = SessionsWriter(folder, name)
+        workload(name).read(files, writer, lambda _: None)
+        writer.close()
+        outcome = _outcome(writer)
+        assert sum(outcome.records.values()) == outcome.kept + len(outcome.rejects)
+        return outcome
+
+    return reading
+
+
+@pytest.fixture(scope="session")
+def chat() -> Callable[..., dict[str, Any]]:
+    """Return a function that writes a chat record: `chat("id", "human: hello", "gpt: hi")`."""
+
+    def record(name: object, *messages: str) -> dict[str, Any]:
+        parts = [message.split(": ", 1) for message in messages]
+        return {"id": name, "conversations": [{"from": role, "value": text} for role, text in parts]}
+
+    return record
+
+
+@pytest.fixture(scope="session")
+def turns_table() -> Callable[..., pa.Table]:
+    """Return a function that makes rows of `turns` from (session, turn_index, K, T, output)."""
+
+    def table(rows: Iterable[tuple[str, int, int, int, int | None]], name: str = "w") -> pa.Table:
+        series = {"workload": name, "tokenizer": "llama-3.1", "counting": "text"}
+        return TURNS.rows(
+            [
+                series | {
+                    "session_id": session, "turn_index": index, "cached_tokens": k, "prefill_tokens": t,
+                    "output_tokens": output, "kappa_ratio": k / t, "is_first_turn": index == 0,
+                }
+                for session, index, k, t, output in rows
+            ]
+        )  # fmt: skip
+
+    return table
+
+
+def _characters(batches: Callable[[], Iterable[pa.Array]], file: TokenizerFile, **_: object) -> Counted:
+    del file
+    tokens = np.array([len(text) for batch in batches() for text in batch.to_pylist()], np.int64)
+    return Counted(
+        tokens=tokens, special=np.zeros(len(tokens), np.bool_), engine="characters", engine_version="1",
+        checked_texts=0, checked_bytes=0, differences=[], is_exact=True,
+    )  # fmt: skip
+
+
+@dataclass
+class Lab:
+    """The steps over a folder of repositories, with one token a character."""
+
+    root: Path
+    staging: Staging
+    home: Home
+
+    def put(self, name: str, *contents: object) -> None:
+        """Write the workload's files into its repository."""
+        hub = SampleHub(self.root, "r")
+        repo_id = workload(name).repo_id
+        for path, content in zip(workload(name).select(hub, repo_id, "r"), contents, strict=True):
+            local = self.root / repo_id / path
+            local.parent.mkdir(parents=True, exist_ok=True)
+            local.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+
+    def fetch(self, name: str, revision: str = "r1") -> None:
+        """Fetch the workload's files as they are now."""
+        fetching.fetch_raw(self.staging, workload(name), SampleHub(self.root, revision))
+
+    def turns(self, name: str, *tokenizers: str, revision: str = "r1") -> None:
+        """Run every step up to the turns."""
+        self.fetch(name, revision)
+        steps.read_conversations(self.staging, workload(name))
+        for tokenizer in tokenizers or ("llama-3.1",):
+            fetching.fetch_tokenizer_file(self.staging, tokenizer_spec(tokenizer), offline=True)
+            steps.count_tokens(self.staging, workload(name), tokenizer)
+            steps.derive_turns(self.staging, workload(name), tokenizer)
+
+    def warehouse(self) -> int:
+        """Stage every table, build the warehouse and publish it with a page; return the generation."""
+        for table in STAGED:
+            stage_table(self.staging, table)
+        product = build_warehouse(self.staging, self.home, "run", datetime(2026, 1, 2, tzinfo=UTC))
+        with self.staging.build("report", f"of-{product.identity}") as draft:
+            (draft.folder / "report.html").write_text("page", "utf8")
+        return self.home.publish(product, self.staging.require("report"))
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """Return steps over an empty folder of repositories; a token is a character and nothing is fetched."""
+
+    def fetch(spec: TokenizerSpec, folder: Path, *, offline: bool) -> TokenizerFile:
+        del offline
+        path = folder / f"{spec.name}.json"
+        path.write_text(spec.name, "utf8")
+        return TokenizerFile(spec, path, "pypi:none", "1", spec.sha256, f"fingerprint of {spec.name}", 1)
+
+    monkeypatch.setattr(fetching, "fetch_tokenizer", fetch)
+    monkeypatch.setattr(steps, "count_checked", _characters)
+    home = Home(tmp_path / "home")
+    home.prepare()
+    return Lab(tmp_path / "repositories", home.staging(is_sample=False), home)

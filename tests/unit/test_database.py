@@ -1,0 +1,208 @@
+"""The database file: every declared table with its rows and comments, the view, and nothing left beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from warehouse.database import STORAGE_VERSION, build_database
+from warehouse.engine import fetch, first_line, in_memory, read_only, stream
+from warehouse.errors import KappaError
+from warehouse.reference_rows import load_reference
+from warehouse.tables import TABLES
+
+STORED = {name: table for name, table in TABLES.items() if not table.is_view}
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that builds a database out of some tables; the others are empty."""
+
+    def building(**tables: pa.Table) -> Path:
+        files: dict[str, list[Path]] = {name: [] for name in STORED}
+        for name, table in tables.items():
+            path = tmp_path / f"{name}.parquet"
+            pq.write_table(table, path)
+            files[name] = [path]
+        path = tmp_path / "warehouse.duckdb"
+        assert build_database(path, files) == {name: tables[name].num_rows if name in tables else 0 for name in STORED}
+        return path
+
+    return building
+
+
+def rows(path: Path, query: str) -> list[dict[str, Any]]:
+    """Return the rows of a query."""
+    with read_only(path) as connection:
+        return list(fetch(connection, query).to_pylist())
+
+
+def test_every_table_is_there(build: Callable[..., Path]) -> None:
+    """All tables with types and NOT NULL as declared, the view, and comments with units."""
+    path = build()
+    found = rows(path, "SELECT table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns() "
+                 "WHERE NOT internal ORDER BY table_name, column_index")  # fmt: skip
+    for name, table in TABLES.items():
+        mine = [row for row in found if row["table_name"] == name]
+        assert [row["column_name"] for row in mine] == list(table.names)
+        for row, field in zip(mine, table.fields, strict=True):
+            assert row["comment"].startswith(field.description)
+            assert row["comment"].endswith(f"[{field.unit}]" if field.unit else field.description)
+            if not table.is_view:
+                assert row["is_nullable"] == field.nullable
+    # T is a count of tokens
+    assert {"column_name": "prefill_tokens", "data_type": "BIGINT"}.items() <= next(
+        row for row in found if row["column_name"] == "prefill_tokens").items()  # fmt: skip
+
+
+def test_rows_and_nothing_beside(build: Callable[..., Path], turns_table: Callable[..., pa.Table]) -> None:
+    """Rows come in the order of their files; no write-ahead log and no scratch file is left."""
+    data = turns_table([("b", 0, 0, 3, None), ("a", 0, 0, 4, 1), ("a", 1, 5, 1, 0)])
+    path = build(turns=data)
+    # 3 rows
+    assert rows(path, "FROM turns") == data.to_pylist()
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["turns.parquet", "warehouse.duckdb"]
+
+
+def test_older_clients_can_read_it(build: Callable[..., Path]) -> None:
+    """The storage format is that of 1.4, which people have."""
+    path = build()
+    assert STORAGE_VERSION == "v1.4.0"
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{path}' AS w (READ_ONLY)")
+        (tags,) = connection.execute("SELECT tags FROM duckdb_databases() WHERE database_name = 'w'").fetchall()
+    # the file itself says which version may read it
+    assert "v1.4" in str(tags)
+
+
+def test_nulls_are_refused(build: Callable[..., Path], turns_table: Callable[..., pa.Table]) -> None:
+    """NOT NULL is kept by the database too."""
+    data = turns_table([("a", 0, 0, 3, None)])
+    column = pa.array([None], pa.int64())
+    with pytest.raises(duckdb.ConstraintException, match="prefill_tokens"):
+        build(turns=data.set_column(6, pa.field("prefill_tokens", pa.int64()), column))
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    """It is told in words, with the file."""
+    (tmp_path / "warehouse.duckdb").mkdir()
+    with pytest.raises(KappaError, match=r"warehouse\.duckdb could not be written"):
+        build_database(tmp_path / "warehouse.duckdb", {name: [] for name in STORED})
+
+
+def test_a_question_mark_in_the_path(tmp_path: Path) -> None:
+    """DuckDB puts the log of a?b/w.duckdb into a folder a.wal?b, which is not there: that is told in words."""
+    (tmp_path / "a?b").mkdir()
+    with pytest.raises(KappaError, match=r"w\.duckdb could not be written"):
+        build_database(tmp_path / "a?b" / "w.duckdb", {name: [] for name in STORED})
+
+
+def test_quotes_in_the_path(tmp_path: Path) -> None:
+    """A quote in a folder's name is part of the name."""
+    (tmp_path / "it's").mkdir()
+    # 14 tables without rows
+    assert set(build_database(tmp_path / "it's" / "w.duckdb", {name: [] for name in STORED}).values()) == {0}
+
+
+class TestPaperComparison:
+    """The view: each published figure with ours beside it, judged only where that is fair."""
+
+    SUMMARY: ClassVar[dict[str, object]] = {
+        "workload": "sharegpt", "tokenizer": "llama-3.1", "counting": "text", "sessions": 2, "turns": 4,
+        "first_turns": 2, "cached_tokens_sum": 400, "prefill_tokens_sum": 40, "output_tokens_sum": None,
+        "cached_tokens_mean": 100.0, "prefill_tokens_mean": 10.0, "kappa_ratio_mean": 9.0, "pooled_kappa_ratio": 10.0,
+        "special_token_messages": 0, "is_sample": False,
+    }  # fmt: skip
+
+    def compared(self, build: Callable[..., Path], records: int, *, is_sample: bool) -> dict[str, dict[str, Any]]:
+        """Return the rows of the view by quantity, with one published mean of 82 and a summary of 10."""
+        source = {
+            "workload": "sharegpt", "repo_id": "r", "revision": "c", "path": "p", "bytes": 1, "sha256": "0",
+            "records": records, "licence": "l", "fetched_at": None, "is_sample": is_sample,
+        }  # fmt: skip
+        sources = pa.Table.from_pylist([source | {"fetched_at": 0}], schema=TABLES["sources"].arrow_schema)
+        path = build(
+            sources=sources, summary=TABLES["summary"].rows([self.SUMMARY]), published=load_reference("published")
+        )
+        return {row["quantity"]: row for row in rows(path, "FROM paper_comparison")}
+
+    def test_every_figure_once(self, build: Callable[..., Path]) -> None:
+        """The view has the rows of `published`, no more and no less."""
+        found = self.compared(build, 10, is_sample=False)
+        # one row a figure
+        assert len(found) == load_reference("published").num_rows
+
+    @pytest.mark.parametrize(
+        ("records", "is_sample", "is_full_set"),
+        # 90,665 records are the full set; a sample never is
+        [(90_664, False, False), (90_665, False, True), (90_665, True, False)],
+    )
+    def test_full_set(self, build: Callable[..., Path], records: int, is_sample: bool, is_full_set: bool) -> None:
+        """within_tolerance is NULL unless the full set was measured and the figure is asserted."""
+        found = self.compared(build, records, is_sample=is_sample)
+        mine = [row for row in found.values() if row["workload"] == "sharegpt"]
+        assert {row["is_full_set"] for row in mine} == {is_full_set}
+        for row in mine:
+            is_judged = is_full_set and row["is_asserted"] and row["ours"] is not None
+            assert (row["within_tolerance"] is not None) == is_judged
+            assert row["ratio"] == (None if row["ours"] is None else pytest.approx(row["ours"] / row["value"]))
+            if is_judged:
+                assert row["within_tolerance"] == (abs(row["ours"] - row["value"]) <= row["tolerance"] * row["value"])
+        means = [row["ours"] for row in mine if (row["metric"], row["statistic"]) == ("prefill_tokens", "mean")]
+        # T mean is 10 in the summary above
+        assert set(means) == {10.0}
+
+
+class TestConnections:
+    """Read only means read only, and errors are told."""
+
+    def test_nothing_can_be_written(self, build: Callable[..., Path], tmp_path: Path) -> None:
+        """Neither the file, nor another file, nor a setting that would allow it."""
+        path = build()
+        before = path.read_bytes()
+        for query in (
+            "CREATE TABLE x (a INT)", "DROP TABLE turns", f"COPY turns TO '{tmp_path}/x.csv'",
+            f"ATTACH '{tmp_path}/x.db'", "SET enable_external_access = true", "FROM read_text('/etc/hostname')",
+            "INSTALL httpfs", "LOAD httpfs",
+        ):  # fmt: skip
+            with read_only(path) as connection, pytest.raises(KappaError, match="the query failed"):
+                stream(connection, query, 10).read_all()
+        assert (path.read_bytes(), list(tmp_path.glob("x.*"))) == (before, [])
+
+    def test_not_a_database(self, tmp_path: Path) -> None:
+        """A file that is none, and one that is not there, are told with what builds it."""
+        (tmp_path / "no.duckdb").write_text("no database at all" * 500, "utf8")
+        for name in ("no.duckdb", "none.duckdb"):
+            with pytest.raises(KappaError, match="cannot be opened"), read_only(tmp_path / name):
+                pass
+
+    def test_an_error_in_the_middle(self, build: Callable[..., Path]) -> None:
+        """An error while rows are computed is told like one before."""
+        query = "SELECT CASE WHEN range > 150000 THEN error('late') ELSE range END FROM range(200000)"
+        with read_only(build()) as connection, pytest.raises(KappaError, match="late"):
+            for _ in stream(connection, query, 1000):
+                pass
+
+    def test_streamed_in_batches(self) -> None:
+        """No batch is larger than asked for, and no row is lost."""
+        with in_memory() as connection:
+            sizes = [batch.num_rows for batch in stream(connection, "FROM range(10000)", 3000)]
+        # 10,000 rows
+        assert (sum(sizes), max(sizes) <= 3000) == (10_000, True)
+
+    def test_a_statement_without_rows(self) -> None:
+        """It gives no batch and no column."""
+        with in_memory() as connection:
+            # 0 columns
+            assert len(stream(connection, "-- a comment", 10).schema) == 0
+
+    def test_first_line(self) -> None:
+        """The first line of an error, or its kind where it has none."""
+        # 1 of 2 lines
+        assert [first_line(ValueError("a\nb")), first_line(ValueError())] == ["a", "ValueError"]

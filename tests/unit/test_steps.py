@@ -1,0 +1,170 @@
+"""The steps from files to turns, on a counter of characters and once on a real vocabulary."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines import fetching, steps
+from pipelines.hub import SampleHub
+from pipelines.products import conversations_name, counts_name, raw_name, turns_name
+from pipelines.sessions import REJECTED
+from pipelines.sources import workload
+from pipelines.tokenizer_files import fetch_tokenizer
+from pipelines.tokenizer_specs import tokenizer_spec
+from warehouse.checks import kappa_times_t, violations
+from warehouse.errors import KappaError
+from warehouse.staging import Staging
+from warehouse.tables import REJECTS, TURNS
+
+Chat = Callable[..., dict[str, Any]]
+SERIES = turns_name("sharegpt", "llama-3.1")
+
+
+def turn_rows(staging: Staging, name: str = SERIES) -> list[tuple[Any, ...]]:
+    """Return (session, turn_index, K, T, output, is_first_turn) of each turn."""
+    table = pq.read_table(staging.require(name).file(steps.TURNS_FILE))
+    assert violations(TURNS, table) == []
+    assert kappa_times_t(table) == []
+    columns = ("session_id", "turn_index", "cached_tokens", "prefill_tokens", "output_tokens", "is_first_turn")
+    return [tuple(row[column] for column in columns) for row in table.to_pylist()]
+
+
+def test_chats_from_files_to_turns(lab: Any, chat: Chat) -> None:  # noqa: ANN401 - conftest's Lab
+    """Two files, one with rejects; a token is a character."""
+    first = [chat("a", "human: xxx", "gpt: yy", "human: x", "gpt: yyyy", "human: xx"), {"id": "bad"}]
+    lab.put(
+        "sharegpt", first, [chat("b", "gpt: yyyyy", "human: xxx", "gpt: "), chat("c", "human: ", "gpt: yy", "user: x")]
+    )
+    lab.turns("sharegpt")
+    assert turn_rows(lab.staging) == [
+        ("a", 0, 0, 3, 2, True),
+        ("a", 1, 5, 1, 4, False),  # 3 + 2 = 5
+        ("a", 2, 10, 2, None, False),  # 3 + 2 + 1 + 4 = 10
+        ("b", 0, 0, 8, 0, True),  # 5 + 3 = 8
+        ("c", 1, 2, 1, None, False),  # turn 0 is empty; its reply counts: 2
+    ]
+    rejects = pq.read_table(lab.staging.require(SERIES).file(REJECTED))
+    # record 1 of the second file, turn 0
+    assert violations(REJECTS, rejects) == []
+    (row,) = rejects.to_pylist()
+    assert (row["path"], row["record"], row["session_id"]) == ("sg_90k_part2.json", 1, "c")
+    assert (row["level"], row["turn_index"], row["reason"]) == ("turn", 0, "empty_turn")
+    read = lab.staging.require(conversations_name("sharegpt")).meta
+    # 4 records = 3 kept + 1 rejected
+    assert (sum(read["records"].values()), read["kept"], read["rejected"]) == (4, 3, 1)
+
+
+def test_documents_from_files_to_turns(lab: Any) -> None:  # noqa: ANN401 - conftest's Lab
+    """Questions that are scattered over three files, one of them empty."""
+    files = [[{"Context": "F" * 9, "Question": "q" * n} for n in counts] for counts in ([2], [], [0, 4])]
+    files[1] = [{"Context": "G", "Question": "qq"}]
+    lab.put("finqa", *files)
+    lab.turns("finqa")
+    found = [row[1:] for row in turn_rows(lab.staging, turns_name("finqa", "llama-3.1"))]
+    # K = 9; the empty question takes one token of the document: (8, 1); K = 1 for G
+    assert found == [
+        (0, 9, 2, None, True), (1, 8, 1, None, False), (2, 9, 4, None, False), (0, 1, 2, None, True)
+    ]  # fmt: skip
+
+
+def test_a_step_whose_inputs_did_not_change_does_nothing(lab: Any, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ANN401
+    """The second run reuses each product; another commit with the same files reads and counts nothing again."""
+    lab.put("sharegpt", [chat("a", "human: x")], [])
+    lab.turns("sharegpt")
+    names = (conversations_name("sharegpt"), counts_name("sharegpt", "llama-3.1"), SERIES)
+    before = [lab.staging.require(name).identity for name in names]
+    monkeypatch.setattr(steps, "count_checked", lambda *_, **__: pytest.fail("counted again"))
+    lab.turns("sharegpt", revision="r2")
+    # 3 products
+    assert [lab.staging.require(name).identity for name in names] == before
+    assert lab.staging.require(raw_name("sharegpt")).meta["revision"] == "r2"
+
+
+def test_a_changed_file_is_counted_again(lab: Any, chat: Chat) -> None:  # noqa: ANN401
+    """Counts that belong to an older state never become turns."""
+    lab.put("sharegpt", [chat("a", "human: x")], [])
+    lab.turns("sharegpt")
+    lab.put("sharegpt", [chat("a", "human: xx")], [])
+    lab.fetch("sharegpt", "r2")
+    steps.read_conversations(lab.staging, workload("sharegpt"))
+    with pytest.raises(KappaError, match="older state"):
+        steps.derive_turns(lab.staging, workload("sharegpt"), "llama-3.1")
+    lab.turns("sharegpt", revision="r2")
+    # 2 characters now
+    assert turn_rows(lab.staging) == [("a", 0, 0, 2, None, True)]
+
+
+def test_nothing_usable(lab: Any, chat: Chat) -> None:  # noqa: ANN401
+    """A set without one usable record is an error that says why, and leaves no product."""
+    lab.put("sharegpt", [chat("a", "gpt: r")], [])
+    lab.fetch("sharegpt")
+    with pytest.raises(KappaError, match="all 1 are rejected, the first one: 1 replies and no request"):
+        steps.read_conversations(lab.staging, workload("sharegpt"))
+    lab.put("sharegpt", [], b"")
+    lab.fetch("sharegpt")
+    with pytest.raises(KappaError, match="its files are empty"):
+        steps.read_conversations(lab.staging, workload("sharegpt"))
+    # no HEAD, no draft
+    assert lab.staging.newest(conversations_name("sharegpt")) is None
+    assert list((lab.staging.root / "conversations/sharegpt").iterdir()) == []
+
+
+def test_a_truncation_is_told(lab: Any, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ANN401
+    """The whole records are used, and the run says loudly which file is cut and where."""
+    lab.put("sharegpt", b'[{"id":"a","conversations":[{"from":"human","value":"x"}]},{"id', [])
+    with caplog.at_level(logging.WARNING, "kappa"):
+        lab.turns("sharegpt")
+    # [ + 57 bytes + comma = 59
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "sg_90k_part1.json" in line
+    assert "at byte 59" in line
+    assert lab.staging.require(conversations_name("sharegpt")).meta["kept"] == 1
+
+
+def test_a_missing_file(lab: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """A repository without a file that the workload names is an error that names it."""
+    with pytest.raises(KappaError, match=r"RyokoAI/ShareGPT52K has no file sg_90k_part1\.json"):
+        fetching.fetch_raw(lab.staging, workload("sharegpt"), SampleHub(tmp_path, "r"))
+
+
+def test_all_turns_empty(lab: Any, chat: Chat) -> None:  # noqa: ANN401
+    """A set of empty turns has no row of turns and one reject each."""
+    lab.put("sharegpt", [chat("a", "human: ", "gpt: ")], [chat("b", "human: ")])
+    lab.turns("sharegpt")
+    # 2 turns, both with K + T = 0
+    assert turn_rows(lab.staging) == []
+    assert pq.read_table(lab.staging.require(SERIES).file(REJECTED)).num_rows == 2
+
+
+@pytest.mark.parametrize("batch", [1, 2, 1000])
+def test_counts_do_not_depend_on_the_batch(lab: Any, chat: Chat, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:  # noqa: ANN401
+    """Any number of texts at once gives the same counts."""
+    monkeypatch.setattr(steps, "TEXT_BATCH", batch)
+    lab.put("sharegpt", [chat(f"s{n}", *(f"human: {'x' * m}" for m in range(n))) for n in range(1, 6)], [])
+    lab.turns("sharegpt")
+    # session n has messages of 0 + 1 + ... + (n - 1) characters in one turn: 0, 1, 3, 6, 10
+    assert [row[3] for row in turn_rows(lab.staging)] == [1, 3, 6, 10]
+
+
+def test_a_real_vocabulary(tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch, lab: Any) -> None:  # noqa: ANN401
+    """Text alone is counted: no BOS, no template, a special token's string as one token."""
+    monkeypatch.undo()
+    try:
+        file = fetch_tokenizer(tokenizer_spec("llama-3.1"), tmp_path, offline=True)
+    except KappaError as error:
+        pytest.skip(f"the offline extra is not installed: {error}")
+    monkeypatch.setattr(fetching, "fetch_tokenizer", lambda *_, **__: file)
+    lab.put("sharegpt", [chat("a", "human: Hello, world", "gpt: <|eot_id|>", "human: ")], [])
+    lab.turns("sharegpt")
+    # "Hello" "," " world" = 3; the special string = 1; T = 0, K = 3 + 1: one token moves
+    assert turn_rows(lab.staging) == [("a", 0, 0, 3, 1, True), ("a", 1, 3, 1, None, False)]
+    counts = lab.staging.require(counts_name("sharegpt", "llama-3.1")).meta
+    assert (counts["special_token_messages"], counts["messages"], counts["is_exact"]) == (1, 3, True)
+    assert np.sum(counts["tokens"]) == 4
