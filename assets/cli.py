@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from assets.crit_options import add_crit_options
 from warehouse.code_version import package_version
 from warehouse.errors import KappaError
 
@@ -56,17 +57,17 @@ def build_parser() -> argparse.ArgumentParser:
     sql.add_argument("--file", metavar="F", help="read the query from a file")
     _add_output(sql)
 
-    crit = commands.add_parser("crit", parents=[shared], help="kappa_crit of models on hardware")
-    crit.add_argument("--model", metavar="M")
-    crit.add_argument("--accelerator", metavar="A")
-    crit.add_argument("--link", metavar="L")
-    crit.add_argument("--basis", choices=("paper", "physical"))
-    crit.add_argument("--bandwidth", metavar="B", help="use this bandwidth of one direction, such as 15GB/s")
-    crit.add_argument("--kv-dtype", metavar="D", help="bf16 or fp8")
-    crit.add_argument(
-        "--tensor-parallel", metavar="N", type=int, default=1, help="GPUs that share each layer, each with its own link"
+    crit = commands.add_parser(
+        "crit", parents=[shared], help="kappa_crit of models on hardware, and of a turn or workload"
     )
+    add_crit_options(crit)
     _add_output(crit)
+
+    measure = commands.add_parser(
+        "measure", parents=[shared], help="time this machine's link and accelerator; needs PyTorch and an accelerator"
+    )
+    measure.add_argument("--accelerator", metavar="A", help="its name in the tables (default: by the device's name)")
+    measure.add_argument("--link", metavar="L", help="a name for its link (default: host-link)")
 
     report = commands.add_parser(
         "report", parents=[shared], help="draw the report and figures again, from the warehouse"
@@ -114,6 +115,9 @@ def readable(error: BaseException) -> KappaError:
     for link in chain:
         if isinstance(link, KappaError):
             return link
+        if _is_full_database(link):
+            why = f"{link}; the last good state is as it was"
+            return KappaError("Dagster's run history could not be written", why, "free disk space, then run again")
         if isinstance(link, OSError) and link.errno in _DISK_ERRORS:
             where = f"{link.filename} could not be written" if link.filename else "a file could not be written"
             why = f"{os.strerror(link.errno)}; the last good state is as it was"
@@ -123,6 +127,12 @@ def readable(error: BaseException) -> KappaError:
     return KappaError("something unexpected happened", why, "run again with --debug and report what it prints")
 
 
+def _is_full_database(error: BaseException) -> bool:
+    """Whether SQLite, in which Dagster keeps its history, met a full or protected disk."""
+    words = ("disk is full", "disk I/O error", "unable to open database file", "readonly database")
+    return type(error).__module__ == "sqlite3" and any(word in str(error) for word in words)
+
+
 _COMMANDS = {
     "run": "assets.running",
     "refresh": "assets.running",
@@ -130,6 +140,7 @@ _COMMANDS = {
     "sql": "assets.querying",
     "crit": "assets.crit",
     "doctor": "assets.doctor",
+    "measure": "assets.measure",
 }
 
 

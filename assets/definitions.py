@@ -11,6 +11,7 @@ from pipelines import products
 from pipelines.sources import workloads
 from pipelines.tables import STAGED
 from pipelines.tokenizer_specs import tokenizer_specs
+from warehouse.fields import COUNTINGS
 
 PUBLICATION = ("warehouse", "report", "generations")
 SAMPLE_CONFIG = {"resources": {"kappa": {"config": {"sample": True}}}}
@@ -23,10 +24,15 @@ def _assets() -> list[dg.AssetsDefinition]:
     for workload in workloads().values():
         found += [w.raw_asset(workload), w.conversations_asset(workload)]
         for tokenizer in tokenizers:
-            found += [w.counts_asset(workload, tokenizer), w.turns_asset(workload, tokenizer)]
-            turns.append(w.key_of(products.turns_name(workload.name, tokenizer)))
+            found += [w.counts_asset(workload, tokenizer)]
+            found += [w.turns_asset(workload, tokenizer), w.chat_turns_asset(workload, tokenizer)]
+            turns += _turns_keys(workload.name, tokenizer)
     found += [table_asset(name, turns) for name in STAGED]
     return [*found, warehouse, report, generations]
+
+
+def _turns_keys(workload: str, tokenizer: str) -> list[dg.AssetKey]:
+    return [w.key_of(products.turns_name(workload, tokenizer, counting)) for counting in COUNTINGS]
 
 
 def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
@@ -35,7 +41,7 @@ def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
     for name in names:
         keys += [w.key_of(products.raw_name(name)), w.key_of(products.conversations_name(name))]
         for tokenizer in tokenizers:
-            keys += [w.key_of(products.counts_name(name, tokenizer)), w.key_of(products.turns_name(name, tokenizer))]
+            keys += [w.key_of(products.counts_name(name, tokenizer)), *_turns_keys(name, tokenizer)]
     return keys + [dg.AssetKey(name) for name in (*STAGED, *PUBLICATION)]
 
 

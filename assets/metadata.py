@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import dagster as dg
@@ -11,6 +12,7 @@ from warehouse.checks import Violation
 from warehouse.schema import Table
 
 PREVIEW_ROWS = 8
+LOG = logging.getLogger("kappa")
 
 
 def column_schema(table: Table) -> dg.TableSchema:
@@ -62,6 +64,8 @@ def check_result(
         for violation in found
     }
     summary = "; ".join(f"{violation.rule}: {violation.count:,} rows break it" for violation in found)
+    if found:
+        LOG.warning("check %s: %s", name, summary)
     return dg.AssetCheckResult(
         passed=not found, check_name=name, severity=severity, metadata=metadata, description=summary or "holds"
     )

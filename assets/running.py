@@ -19,6 +19,7 @@ from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
 from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.home import REPORT, Home
+from warehouse.staging import is_alive
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -26,14 +27,12 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("kappa")
 CHANGED = 10
 INSTANCE = "dagster"
+PROCESS_TAG = "kappa/process"
 INSTANCE_SETTINGS = """telemetry:
   enabled: false
 python_logs:
   managed_python_loggers: [kappa]
   python_log_level: INFO
-concurrency:
-  runs:
-    max_concurrent_runs: 1
 """
 
 
@@ -71,26 +70,44 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
     if is_sample:
         refuse_sample_over_real(home)
     logging.getLogger("dagster").setLevel(logging.ERROR)
-    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance, _interruptible():
+    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance, _in_our_words():
+        _close_dead_runs(instance)
         result = dg.materialize(
             [asset for asset in defs.assets or [] if isinstance(asset, dg.AssetsDefinition)],
             selection=dg.AssetSelection.assets(*selection(names, tokenizers)),
             instance=instance,
+            tags={PROCESS_TAG: str(os.getpid())},
             resources={"kappa": KappaHome(home=str(home.path), sample=is_sample)},
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         )
     _warn_of_checks(result)
 
 
+def _close_dead_runs(instance: dg.DagsterInstance) -> None:
+    """Mark runs as failed whose process is gone: killed, they would count as running for ever."""
+    import dagster as dg  # noqa: PLC0415
+
+    open_states = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+    for run in instance.get_runs(dg.RunsFilter(statuses=open_states)):
+        process = run.tags.get(PROCESS_TAG)
+        if process is not None and not is_alive(int(process)):
+            instance.report_run_failed(run, "its process is gone")
+
+
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Turn Dagster's own interrupt, which is told as a crash, into Python's."""
+def _in_our_words() -> Iterator[None]:
+    """Turn Dagster's own interrupt into Python's, and a failed check into an error of ours."""
     from dagster import DagsterExecutionInterruptedError  # noqa: PLC0415
+    from dagster._core.errors import DagsterAssetCheckFailedError  # noqa: PLC0415 - Dagster exports every other error
 
     try:
         yield
     except DagsterExecutionInterruptedError as error:
         raise KeyboardInterrupt from error
+    except DagsterAssetCheckFailedError as error:
+        raise KappaError(
+            "a blocking check failed", str(error), "nothing was published; look at the rows in `make dev`"
+        ) from error
 
 
 def _warn_of_checks(result: dg.ExecuteInProcessResult) -> None:

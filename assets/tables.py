@@ -89,6 +89,7 @@ def report(kappa: KappaHome) -> dg.MaterializeResult:
     deps=[warehouse, report],
     group_name="publication",
     description="The published state that readers see.",
+    metadata=definition_metadata(TABLES["generations"]),
     kinds={"duckdb"},
 )
 def generations(kappa: KappaHome) -> dg.MaterializeResult:

@@ -1,5 +1,7 @@
 """From a repository to turns: each workload's files and conversations, each tokenizer's counts and turns."""
 
+from typing import Any
+
 import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +14,7 @@ from pipelines.sessions import MESSAGES_SCHEMA
 from pipelines.tokenizer_specs import TokenizerSpec
 from pipelines.workload import Workload
 from warehouse.checks import Violation, kappa_times_t, violations
+from warehouse.staging import Product
 from warehouse.tables import TURNS
 
 
@@ -116,17 +119,7 @@ def counts_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         deps=[key_of(products.conversations_name(workload.name)), key_of(products.tokenizer_name(tokenizer))],
         group_name="token_counts",
         description=f"Tokens of every message of {workload.name} by {tokenizer}.",
-        check_specs=[
-            dg.AssetCheckSpec(
-                "engines_agree", asset=key, description="the fast engine counts a sample as Hugging Face does"
-            ),
-            dg.AssetCheckSpec(
-                "counts_are_exact",
-                asset=key,
-                blocking=True,
-                description="what was counted in the end equals Hugging Face on the sample",
-            ),
-        ],
+        check_specs=_count_checks(key),
         kinds={"parquet"},
     )
     def token_counts(kappa: KappaHome) -> dg.MaterializeResult:
@@ -142,10 +135,7 @@ def counts_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         )
         return dg.MaterializeResult(
             metadata={"dagster/row_count": meta["messages"], **{name: meta[name] for name in columns}},
-            check_results=[
-                check_result("engines_agree", _differences(meta["differences"]), dg.AssetCheckSeverity.WARN),
-                check_result("counts_are_exact", [] if meta["is_exact"] else _differences(meta["differences"])),
-            ],
+            check_results=_count_results(meta),
         )
 
     return token_counts
@@ -156,35 +146,73 @@ def _differences(found: list[dict[str, object]]) -> list[Violation]:
 
 
 def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
-    """Return the asset of K, T and kappa_ratio of every turn, with the checks of the `turns` table."""
-    key = key_of(products.turns_name(workload.name, tokenizer))
+    """Return the asset of K, T and kappa_ratio of every turn by `text`, with the checks of the `turns` table."""
+    key = key_of(products.turns_name(workload.name, tokenizer, "text"))
 
     @dg.asset(
         key=key,
-        deps=[
-            key_of(products.counts_name(workload.name, tokenizer)),
-            key_of(products.conversations_name(workload.name)),
-        ],
+        deps=_counted(workload, tokenizer),
         group_name="turns",
-        description=f"K, T and kappa_ratio of every turn of {workload.name}, counted by {tokenizer}.",
+        description=f"K, T and kappa_ratio of every turn of {workload.name} by {tokenizer}, message text alone.",
         metadata=definition_metadata(TURNS),
-        check_specs=[
-            dg.AssetCheckSpec(
-                "declared", asset=key, blocking=True, description="schema, NULLs, bounds and key as declared"
-            ),
-            dg.AssetCheckSpec("kappa_times_t", asset=key, blocking=True, description="kappa_ratio x T = K"),
-        ],
+        check_specs=_turn_checks(key),
         kinds={"parquet"},
     )
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
-        product = steps.derive_turns(kappa.staging(), workload, tokenizer)
-        data = pq.read_table(product.file(steps.TURNS_FILE)).cast(TURNS.arrow_schema)
-        return dg.MaterializeResult(
-            metadata=table_metadata(data) | {"rejected": product.meta["rejected"]},
-            check_results=[
-                check_result("declared", violations(TURNS, data)),
-                check_result("kappa_times_t", kappa_times_t(data)),
-            ],
-        )
+        metadata, results = _turns_shown(steps.derive_turns(kappa.staging(), workload, tokenizer))
+        return dg.MaterializeResult(metadata=metadata, check_results=results)
 
     return turns
+
+
+def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
+    """Return the asset of the same by `chat`: the prompt that a server sees, compared with real prompts."""
+    key = key_of(products.turns_name(workload.name, tokenizer, "chat"))
+
+    @dg.asset(
+        key=key,
+        deps=[*_counted(workload, tokenizer), key_of(products.tokenizer_name(tokenizer))],
+        group_name="turns",
+        description=f"K, T and kappa_ratio of every turn of {workload.name} by the chat template of {tokenizer}.",
+        metadata=definition_metadata(TURNS),
+        check_specs=[*_turn_checks(key), *_count_checks(key)],
+        kinds={"parquet"},
+    )
+    def turns(kappa: KappaHome) -> dg.MaterializeResult:
+        product = steps.count_chat_turns(kappa.staging(), workload, tokenizer)
+        metadata, results = _turns_shown(product)
+        return dg.MaterializeResult(metadata=metadata, check_results=[*results, *_count_results(product.meta)])
+
+    return turns
+
+
+def _counted(workload: Workload, tokenizer: str) -> list[dg.AssetKey]:
+    return [key_of(products.counts_name(workload.name, tokenizer)), key_of(products.conversations_name(workload.name))]
+
+
+def _turn_checks(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
+    rules = {"declared": "schema, NULLs, bounds and key as declared", "kappa_times_t": "kappa_ratio x T = K"}
+    return [dg.AssetCheckSpec(name, asset=key, blocking=True, description=rule) for name, rule in rules.items()]
+
+
+def _turns_shown(product: Product) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
+    data = pq.read_table(product.file(steps.TURNS_FILE)).cast(TURNS.arrow_schema)
+    results = [check_result("declared", violations(TURNS, data)), check_result("kappa_times_t", kappa_times_t(data))]
+    return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
+
+
+def _count_checks(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
+    agree = "the fast engine counts a sample as Hugging Face does"
+    exact = "what was counted in the end equals Hugging Face on the sample"
+    return [
+        dg.AssetCheckSpec("engines_agree", asset=key, description=agree),
+        dg.AssetCheckSpec("counts_are_exact", asset=key, blocking=True, description=exact),
+    ]
+
+
+def _count_results(meta: dict[str, Any]) -> list[dg.AssetCheckResult]:
+    differences = _differences(meta["differences"])
+    return [
+        check_result("engines_agree", differences, dg.AssetCheckSeverity.WARN),
+        check_result("counts_are_exact", [] if meta["is_exact"] else differences),
+    ]

@@ -1,8 +1,12 @@
-"""Which share of a workload waits for the link, for every model and platform, out of one sorted pass over its turns."""
+"""Which share of a workload waits for the link, for every model and platform, out of one sorted pass over its turns.
+
+Under `2n` the turns sorted by kappa_ratio answer for every kappa_crit at once; what depends on K and T beyond their
+ratio is in `turn_costs`, for the headline models and platforms alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines import kappa
+from pipelines.costs import Machine, Row
+from pipelines.machines import Sources, machine_of
+from pipelines.turn_costs import PERCENTILES, PLATFORM, Platform, order_turns, turn_cost_rows
 from warehouse.fields import BLOCK_TOKENS
 from warehouse.tables import BOUNDNESS
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Turns: TypeAlias = "pa.RecordBatch | pa.Table | Mapping[str, Ints]"
-
-_PERCENTILES = {"pcie_overhead_p50": 0.5, "pcie_overhead_p90": 0.9, "pcie_overhead_p99": 0.99}
-_PLATFORM = ("accelerator", "link", "basis")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,12 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
     hardware: Mapping[str, pa.Table],
     headlines: pa.Table,
 ) -> pa.Table:
-    """Return the table `boundness` of one workload under cost model `2n`: no row where there is no turn.
+    """Return the table `boundness` of one workload: no row where there is no turn.
 
-    A row stands for each model whose turns `tokenizer` counts and whose kappa_crit is known. Its block_tokens is 1,
-    and 16 and 256 too where both the model and the platform are headlines.
+    A `2n` row stands for each model whose turns `tokenizer` counts and whose kappa_crit is known. Its block_tokens is
+    1, and 16 and 256 too where both the model and the platform are headlines; those have rows of cost model
+    `attention` and `full` as well, on every basis but the paper's, which is 2N by definition. Their kappa_crit is
+    NULL, since it differs from turn to turn.
 
     Args:
         turns: Batches with the int64 columns `cached_tokens` (K) and `prefill_tokens` (T, at least 1), any order.
@@ -60,7 +66,7 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
         hardware: The tables of `pipelines.hardware.hardware_tables`.
         headlines: The table of `warehouse.reference_rows.load_reference("headlines")`.
     """
-    cached, prefill = _columns(turns)
+    cached, prefill = columns_of(turns)
     if not len(cached):
         return BOUNDNESS.rows([])
     pairs = _pairs(hardware["kappa_crit"], hardware["models"], tokenizer)
@@ -73,7 +79,9 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
         shares["over_context_turn_share"] = over_context[chosen]
         names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "cost_model": "2n"}
         parts.append(_part(pairs.filter(pa.array(chosen)), shares, names, block))
-    return pa.concat_tables(parts)
+    names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
+    rows = _turn_cost_rows(cached, prefill, _headline_machines(hardware, headlines, tokenizer))
+    return pa.concat_tables([*parts, BOUNDNESS.rows([names | row for row in rows])])
 
 
 def sort_turns(cached_tokens: Ints, prefill_tokens: Ints, block: int = 1) -> SortedTurns:
@@ -110,13 +118,14 @@ def bound_shares(turns: SortedTurns, kappa_crit: Floats) -> dict[str, Floats]:
         "memory_bound_time_share": (cached[first] + kappa_crit * prefill[first]) / total_time,
         "transfer_time_share": cached[0] / total_time,
     }
-    quantiles = np.quantile(turns.kappa_ratio, list(_PERCENTILES.values()))
-    for name, quantile in zip(_PERCENTILES, quantiles, strict=True):
+    quantiles = np.quantile(turns.kappa_ratio, list(PERCENTILES.values()))
+    for name, quantile in zip(PERCENTILES, quantiles, strict=True):
         shares[name] = quantile / kappa_crit
     return shares
 
 
-def _columns(turns: Iterable[Turns]) -> tuple[Ints, Ints]:
+def columns_of(turns: Iterable[Turns]) -> tuple[Ints, Ints]:
+    """Return K and T of all batches, each of shape (turns,)."""
     cached, prefill = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for batch in turns:
         cached.append(np.asarray(batch["cached_tokens"], np.int64))
@@ -144,10 +153,38 @@ def _pairs(kappa_crit: pa.Table, models: pa.Table, tokenizer: str) -> pa.Table:
 def _is_headline(pairs: pa.Table, headlines: pa.Table) -> npt.NDArray[np.bool_]:
     rows = headlines.to_pylist()
     models = {row["model"] for row in rows if row["model"]}
-    platforms = {tuple(row[name] for name in _PLATFORM) for row in rows if row["accelerator"]}
-    columns = (pairs[name].to_pylist() for name in ("model", *_PLATFORM))
+    platforms = {tuple(row[name] for name in PLATFORM) for row in rows if row["accelerator"]}
+    columns = (pairs[name].to_pylist() for name in ("model", *PLATFORM))
     is_both = [model in models and tuple(platform) in platforms for model, *platform in zip(*columns, strict=True)]
     return np.array(is_both, bool)
+
+
+def _headline_machines(
+    hardware: Mapping[str, pa.Table], headlines: pa.Table, tokenizer: str
+) -> list[tuple[Row, dict[Platform, Machine]]]:
+    """Return each headline model that the tokenizer counts with its machine on each headline platform."""
+    names = ("models", "accelerators", "links", "measured")
+    sources = Sources({name: hardware[name].to_pylist() for name in names})
+    rows = headlines.to_pylist()
+    models = [sources.named("models", row["model"]) for row in rows if row["model"]]
+    platforms = [row for row in rows if row["accelerator"] and row["basis"] != "paper"]
+    return [
+        (model, {(p["accelerator"], p["link"], p["basis"]): machine_of(sources, p, model) for p in platforms})
+        for model in models
+        if model and model["tokenizer"] == tokenizer
+    ]
+
+
+def _turn_cost_rows(
+    cached: Ints, prefill: Ints, machines: list[tuple[Row, dict[Platform, Machine]]]
+) -> Iterator[dict[str, Any]]:
+    context = np.sort(cached + prefill)
+    for block in BLOCK_TOKENS:
+        turns = order_turns(cached, prefill, block)
+        for model, of_platform in machines:
+            over = len(context) - int(np.searchsorted(context, model["max_context_tokens"], side="right"))
+            names = {"block_tokens": block, "over_context_turn_share": over / len(context)}
+            yield from (names | row for row in turn_cost_rows(turns, model, of_platform))
 
 
 def _part(pairs: pa.Table, shares: Mapping[str, Floats], names: Mapping[str, str], block: int) -> pa.Table:

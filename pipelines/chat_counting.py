@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import logging
 from collections.abc import Callable, Iterator
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.chat_documents import question_prompts
@@ -18,6 +18,7 @@ from pipelines.chat_layout import Bools, Ints, Layout, read_layout, texts_at, te
 from pipelines.chat_official import Official, require_facts
 from pipelines.chat_pieces import count_pieces
 from pipelines.chat_prompts import PromptTurns, prompt_turns
+from pipelines.chat_sample import choose_turns
 from pipelines.chat_template_files import chat_template
 from pipelines.count_samples import byte_lengths
 from pipelines.counting import Counter, exact_counter, fast_counter, official_prompts
@@ -26,11 +27,7 @@ from pipelines.tokenizer_files import TokenizerFile
 from pipelines.turns import Turns, document_turns
 
 _LOG = logging.getLogger("kappa")
-CHECK_TOKENS = 600_000
-# Of the sample: turns with short prompts, any, and those with pieces that were counted from their own text.
-_SHARES, _SHORT = (2, 4, 4), 64
-# Turns are chosen from few runs of so many messages, so that few row groups are read again.
-_RUN_MESSAGES = 1 << 13
+CHECK_TOKENS = 500_000
 Kind = Literal["chat", "documents"]
 
 
@@ -132,10 +129,8 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
         KappaError: There is no chat template, or the TOML says other things of it than it does.
         ValueError: `text_tokens` are not those of the messages.
     """
-    reference = exact_counter(file)
-    prompt = official_prompts(file, chat_template(file))
-    official = Official(prompt, reference, reference.encode(file.spec.template.end_of_turn))
-    require_facts(file.spec, official)
+    official = _official(file)
+    reference = official.exact
     work = _Workload(messages, file, kind, read_layout(messages), official, on_progress)
     engine = fast or fast_counter(file)
     try:
@@ -163,6 +158,16 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
         differences=differences,
         is_exact=is_exact,
     )
+
+
+@functools.lru_cache(maxsize=2)
+def _official(file: TokenizerFile) -> Official:
+    """Return the official template, compared with the TOML; kept, because loading it costs seconds a workload."""
+    reference = exact_counter(file)
+    prompt = official_prompts(file, chat_template(file))
+    official = Official(prompt, reference, reference.encode(file.spec.template.end_of_turn))
+    require_facts(file.spec, official)
+    return official
 
 
 def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
@@ -219,24 +224,15 @@ def _real_turn(work: _Workload, found: PromptTurns, turn: int) -> tuple[int, int
 
 
 def _choose(work: _Workload, prompts: _Prompts, check_tokens: int) -> list[int]:
-    """Return which turns are compared: by hash, within the budget, at least one of those that fit it."""
+    """Return which turns are compared, by what their real prompts cost: three of a question, two of a chat's turn."""
     found = prompts.found
     length = found.turns.cached + found.turns.prefill
     cost = 3 * length
     if work.kind == "chat":
         cost = length + np.where(found.turns.turn_index > 0, np.concatenate(([0], length))[: len(length)], 0)
-    rows = work.layout.order[found.end - 1]
-    order = np.lexsort((_mixed(np.arange(len(rows))), _mixed(rows // _RUN_MESSAGES)))
-    order = order[cost[order] <= check_tokens]
     direct = np.concatenate(([0], np.cumsum(prompts.is_direct)))
     is_direct = direct[found.end] > direct[np.maximum(found.end - 2, found.first)]
-    chosen: set[int] = set()
-    kinds = (cost <= check_tokens // _SHORT, np.ones(len(rows), np.bool_), is_direct)
-    for share, kind in zip(_SHARES, kinds, strict=True):
-        some = order[kind[order]]
-        fits = max(1, int(np.searchsorted(np.cumsum(cost[some]), check_tokens // share, side="right")))
-        chosen.update(some[:fits].tolist())
-    return sorted(chosen)
+    return choose_turns(cost, work.layout.order[found.end - 1], is_direct, check_tokens)
 
 
 def _differences(work: _Workload, prompts: _Prompts, chosen: list[int]) -> list[TurnDifference]:
@@ -259,10 +255,3 @@ def _told(batches: Iterator[pa.Array], on_progress: Callable[[int], None] | None
         done += int(byte_lengths(texts).sum())
         if on_progress is not None:
             on_progress(done)
-
-
-def _mixed(numbers: Ints) -> npt.NDArray[np.uint64]:
-    """Return a hash of each number (the last steps of splitmix64)."""
-    mixed = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    return np.asarray(mixed ^ (mixed >> np.uint64(27)), np.uint64)

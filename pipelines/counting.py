@@ -12,8 +12,10 @@ import functools
 import importlib.metadata
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,12 +84,19 @@ class Counter:
         return np.add.reduceat(np.concatenate(counts), np.cumsum([0, *map(len, pieces[:-1])]))
 
 
+@functools.lru_cache(maxsize=4)
+def _loaded(load: Callable[[str], Any], path: str, sha256: str) -> Any:  # noqa: ANN401 - libraries without types
+    """Load a tokenizer once for all steps of a process: it takes half a second and up to 180 MB."""
+    del sha256
+    return load(path)
+
+
 def fast_counter(file: TokenizerFile) -> Counter:
     """Return the fast engine, or, with a warning, the exact one where it cannot be used."""
     try:
         import fastokens  # noqa: PLC0415 - heavy, and it may be missing
 
-        tokenizer = fastokens.Tokenizer.from_file(str(file.path))
+        tokenizer = _loaded(fastokens.Tokenizer.from_file, str(file.path), file.sha256)
     except (ImportError, ValueError, RuntimeError) as error:
         _LOG.warning("fastokens cannot be used (%s), counting with tokenizers, about 50 times slower", error)
         return exact_counter(file)
@@ -112,7 +121,7 @@ def exact_counter(file: TokenizerFile) -> Counter:
     """Return Hugging Face tokenizers, the reference, with long texts cut where that changes nothing."""
     from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
 
-    tokenizer = Tokenizer.from_file(str(file.path))
+    tokenizer = _loaded(Tokenizer.from_file, str(file.path), file.sha256)
 
     def count_strings(strings: list[str]) -> Counts:
         encodings = tokenizer.encode_batch_fast(strings, add_special_tokens=False)
@@ -137,13 +146,17 @@ def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[
         A function of messages (`role`, `content`) that renders them, the generation header behind them, with the
         date of the tokenizer's TOML, and tokenises the whole. The time is that of the reference engine.
     """
+    # It would tell at every import that there is no PyTorch.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - over a second
 
     from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
 
     facts = file.spec.template
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_file(str(file.path)), bos_token=facts.begin or None, chat_template=template
+        tokenizer_object=_loaded(Tokenizer.from_file, str(file.path), file.sha256),
+        bos_token=facts.begin or None,
+        chat_template=template,
     )
 
     def prompt(messages: list[dict[str, str]]) -> Ids:

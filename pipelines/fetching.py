@@ -46,9 +46,10 @@ def _noted(
         {"path": f.path, "repo_id": f.repo_id, "bytes": f.bytes, "sha256": f.sha256, "local": str(f.local)}
         for f in files
     ]
-    name, identity = raw_name(workload.name), identity_of(step="raw", revision=revision, files=notes)
+    inputs = [{key: value for key, value in note.items() if key != "local"} for note in notes]
+    name, identity = raw_name(workload.name), identity_of(step="raw", revision=revision, files=inputs)
     if (product := staging.reuse(name, identity)) is not None:
-        return product
+        return staging.amend(product, files=notes)
     with staging.build(name, identity) as draft:
         draft.meta.update(
             workload=workload.name,
@@ -74,9 +75,10 @@ def fetch_tokenizer_file(staging: Staging, spec: TokenizerSpec, *, offline: bool
         "repo_id": file.repo_id, "revision": file.revision, "path": spec.path, "sha256": file.sha256,
         "fingerprint": file.fingerprint, "bytes": file.bytes, "local": str(file.path),
     }  # fmt: skip
-    name, identity = tokenizer_name(spec.name), identity_of(step="tokenizer", **notes)
+    inputs = {key: value for key, value in notes.items() if key != "local"}
+    name, identity = tokenizer_name(spec.name), identity_of(step="tokenizer", **inputs)
     if (product := staging.reuse(name, identity)) is not None:
-        return product
+        return staging.amend(product, local=notes["local"])
     with staging.build(name, identity) as draft:
         draft.meta.update(tokenizer=spec.name, max_context_tokens=spec.max_context_tokens, **notes)
     return staging.require(name)

@@ -1,4 +1,4 @@
-"""The hardware tables and kappa_crit out of the sourced rows. The formulae are in `kappa`."""
+"""The hardware tables and kappa_crit out of the sourced rows. The formulae are in `kappa`, the rates in `machines`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines import kappa
-from warehouse.reference_rows import FOLDER, load_reference
+from pipelines import cache, kappa
+from pipelines.costs import Machine
+from pipelines.machines import GIVEN_LINK, Sources, machine_of, read_sources
+from warehouse.reference_rows import FOLDER
+from warehouse.reference_tables import MEASURED
 from warehouse.tables import ACCELERATORS, KAPPA_CRIT, LINKS, MODELS, PLATFORMS
-
-# Assumptions of the physical basis, not measurements of one machine: the share of the dense bf16 peak that prefill
-# sustains. Reported are 0.5 to 0.63 for dense models and 0.16 to 0.36 for mixtures of experts.
-SUSTAINED_FRACTION_DENSE = 0.55
-SUSTAINED_FRACTION_MOE = 0.25
-
-# What `kappa crit` calls the link whose bandwidth a person gave.
-GIVEN_LINK = "given"
 
 Row = dict[str, Any]
 
@@ -33,54 +28,44 @@ class Ratios:
     kappa_crit: float | None
 
 
-def hardware_tables(folder: Path = FOLDER) -> dict[str, pa.Table]:
-    """Return the tables `models`, `accelerators`, `links`, `platforms` and `kappa_crit`, each as declared.
+def hardware_tables(folder: Path = FOLDER, user: Path | None = None) -> dict[str, pa.Table]:
+    """Return the tables `models`, `accelerators`, `links`, `platforms`, `kappa_crit`, and `measured` beside them.
 
     Args:
         folder: Where the CSV files of sourced rows are.
+        user: Where those of a user are, see `warehouse.reference_rows.load_reference`.
 
     Raises:
         KappaError: A sourced row cannot be used.
     """
-    read = _read(folder)
+    sources = read_sources(folder, user)
     return {
-        "models": MODELS.rows(read["models"]),
-        "accelerators": ACCELERATORS.rows(read["accelerators"]),
-        "links": LINKS.rows(read["links"]),
-        "platforms": PLATFORMS.rows(read["platforms"]),
-        "kappa_crit": KAPPA_CRIT.rows(_kappa_crit_rows(read)),
+        "models": MODELS.rows(sources.rows["models"]),
+        "accelerators": ACCELERATORS.rows(sources.rows["accelerators"]),
+        "links": LINKS.rows(sources.rows["links"]),
+        "platforms": PLATFORMS.rows(sources.rows["platforms"]),
+        "measured": MEASURED.rows(sources.rows["measured"]),
+        "kappa_crit": KAPPA_CRIT.rows([row for p in sources.rows["platforms"] for row in kappa_crit_rows(sources, p)]),
     }
 
 
-def sustained_flop_per_s(dense_bf16_flop_per_s: float, *, is_moe: bool) -> float:
-    """Return C_eff of the physical basis in FLOP/s: the dense bf16 peak x the fraction that prefill sustains.
-
-    The fractions are assumptions, see `SUSTAINED_FRACTION_DENSE` and `SUSTAINED_FRACTION_MOE`. They hold for every
-    kv_dtype: the matrices stay in bf16 whatever the cache is stored in.
-    """
-    return dense_bf16_flop_per_s * (SUSTAINED_FRACTION_MOE if is_moe else SUSTAINED_FRACTION_DENSE)
-
-
-def physical_ratios(model: Row, accelerator: Row, link: Row, kv_dtype: str) -> Ratios:
-    """Return the ratios of the physical basis: sustained compute, one direction, exact bytes.
-
-    The bandwidth is what was measured on large pinned copies, or the peak where nothing was (`links.note` says so).
+def ratios(model: Row, machine: Machine, kv_dtype: str) -> Ratios:
+    """Return the ratios of a model on a machine: exact bytes, 2 x active parameters.
 
     Args:
         model: A row of `models`.
-        accelerator: A row of `accelerators`.
-        link: A row of `links`.
-        kv_dtype: A key of `kappa.ELEMENT_BYTES`.
+        machine: Its rates.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
-    flop_per_s = sustained_flop_per_s(accelerator["dense_bf16_flop_per_s"], is_moe=model["is_moe"])
-    hw = kappa.kappa_hw(link["sustained_bytes_per_s"] or link["peak_bytes_per_s"], flop_per_s)
+    hw = kappa.kappa_hw(machine.bytes_per_s, machine.flop_per_s)
     if model["kv_bytes_per_token"] is None or model["flops_per_token"] is None:
         return Ratios(None, hw, None)
-    m = kappa.kappa_m(model["flops_per_token"], _at_dtype(model["kv_bytes_per_token"], kv_dtype))
+    kv_bytes = cache.quantised_kv_bytes(model["kv_bytes_per_token"], cache.KV_ELEMENT_BYTES[kv_dtype])
+    m = kappa.kappa_m(model["flops_per_token"], kv_bytes)
     return Ratios(m, hw, kappa.kappa_crit(m, hw))
 
 
-def paper_ratios(model: Row, accelerator: Row, link: Row, kv_dtype: str) -> Ratios:
+def paper_ratios(model: Row, machine: Machine, kv_dtype: str) -> Ratios:
     """Return the ratios of the paper's basis, out of its own inputs alone.
 
     kappa_M and kappa_HW come from the inputs. kappa_crit is the product with kappa_M as the paper printed it, because
@@ -88,60 +73,59 @@ def paper_ratios(model: Row, accelerator: Row, link: Row, kv_dtype: str) -> Rati
 
     Args:
         model: A row of `paper_models`.
-        accelerator: A row of `paper_accelerators`.
-        link: A row of `paper_links`.
-        kv_dtype: A key of `kappa.ELEMENT_BYTES`; the paper prints bf16, another one scales the bytes per token.
+        machine: Rates out of the paper's inputs.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`; the paper prints bf16, another one scales the bytes per token.
     """
-    hw = kappa.kappa_hw(link["bytes_per_s"], accelerator["effective_flop_per_s"])
+    element = cache.KV_ELEMENT_BYTES[kv_dtype]
+    hw = kappa.kappa_hw(machine.bytes_per_s, machine.flop_per_s)
     flops = kappa.flops_per_token(model["active_params"])
-    m = kappa.kappa_m(flops, _at_dtype(model["kv_bytes_per_token"], kv_dtype))
-    printed = model["printed_kappa_m_flop_per_byte"] / _at_dtype(1.0, kv_dtype)
+    m = kappa.kappa_m(flops, cache.quantised_kv_bytes(model["kv_bytes_per_token"], element))
+    printed = model["printed_kappa_m_flop_per_byte"] / cache.quantised_kv_bytes(1.0, element)
     return Ratios(m, hw, kappa.kappa_crit(printed, hw))
 
 
-def _at_dtype(bf16_bytes: float, kv_dtype: str) -> float:
-    return bf16_bytes * kappa.ELEMENT_BYTES[kv_dtype] / kappa.ELEMENT_BYTES["bf16"]
+def kappa_crit_rows(
+    sources: Sources,
+    platform: Row,
+    *,
+    bytes_per_s: float | None = None,
+    kv_dtypes: tuple[str, ...] = tuple(kappa.ELEMENT_BYTES),
+    tensor_parallel: int = 1,
+) -> Iterator[Row]:
+    """Yield rows of `kappa_crit` for every model of a platform's basis.
 
-
-def _flops(model: Row) -> float | None:
-    return None if model["active_params"] is None else kappa.flops_per_token(model["active_params"])
-
-
-def _kappa_crit_rows(read: dict[str, list[Row]]) -> list[Row]:
-    return [row for platform in read["platforms"] for row in _platform_rows(read, platform)]
-
-
-def _platform_rows(read: dict[str, list[Row]], platform: Row, bytes_per_s: float | None = None) -> Iterator[Row]:
-    """Yield the rows of `kappa_crit` for every model on one platform, by its own bandwidth or by a given one."""
-    prefix, ratios_of = ("paper_", paper_ratios) if platform["basis"] == "paper" else ("", physical_ratios)
-    accelerator = _named(read, f"{prefix}accelerators", "accelerator", platform["accelerator"])
-    if bytes_per_s is None:
-        link = _named(read, f"{prefix}links", "link", platform["link"])
-    else:
-        link = {"sustained_bytes_per_s": bytes_per_s, "peak_bytes_per_s": bytes_per_s, "bytes_per_s": bytes_per_s}
-    for model in read[f"{prefix}models"]:
-        for kv_dtype in kappa.ELEMENT_BYTES:
-            ratios = ratios_of(model, accelerator, link, kv_dtype)
+    Args:
+        sources: The sourced rows.
+        platform: A row of `platforms`, or a pair that is none with its basis.
+        bytes_per_s: Takes the place of the link's bandwidth, one direction.
+        kv_dtypes: Keys of `cache.KV_ELEMENT_BYTES`.
+        tensor_parallel: GPUs that share each layer, each over its own link.
+    """
+    is_paper = platform["basis"] == "paper"
+    for model in sources.rows["paper_models" if is_paper else "models"]:
+        shape = sources.named("models", model["model"]) or {}
+        machine = machine_of(sources, platform, shape, bytes_per_s)
+        factor = kappa.tensor_parallel_factor(tensor_parallel, shape["kv_heads"])
+        for kv_dtype in kv_dtypes:
+            of_model = paper_ratios(model, machine, kv_dtype) if is_paper else ratios(model, machine, kv_dtype)
             yield {column: platform[column] for column in ("accelerator", "link", "basis")} | {
                 "model": model["model"],
                 "kv_dtype": kv_dtype,
-                "kappa_m_flop_per_byte": ratios.kappa_m,
-                "kappa_hw_byte_per_flop": ratios.kappa_hw,
-                "kappa_crit": ratios.kappa_crit,
+                "kappa_m_flop_per_byte": _times(of_model.kappa_m, factor),
+                "kappa_hw_byte_per_flop": of_model.kappa_hw,
+                "kappa_crit": _times(of_model.kappa_crit, factor),
             }
 
 
-def _named(read: dict[str, list[Row]], table: str, column: str, name: str) -> Row:
-    return next(row for row in read[table] if row[column] == name)
-
-
-def crit_rows(
+def crit_rows(  # noqa: PLR0913 - every question is optional
     *,
     accelerator: str | None = None,
     link: str | None = None,
     bandwidth_bytes_per_s: float | None = None,
     tensor_parallel: int = 1,
+    kv_dtypes: tuple[str, ...] = tuple(kappa.ELEMENT_BYTES),
     folder: Path = FOLDER,
+    user: Path | None = None,
 ) -> list[Row]:
     """Return rows as of `kappa_crit` for the platforms that fit, or for a pair or a bandwidth that is not among them.
 
@@ -150,30 +134,32 @@ def crit_rows(
         link: only this one; a pair that is in no platform is computed on the physical basis.
         bandwidth_bytes_per_s: takes the place of each link's bandwidth, one direction, bytes/s.
         tensor_parallel: GPUs that share each layer; each loads its own share of the cache over its own link.
+        kv_dtypes: keys of `cache.KV_ELEMENT_BYTES`.
         folder: Where the CSV files of sourced rows are.
+        user: Where those of a user are.
     """
-    read = _read(folder)
-    fits = [p for p in read["platforms"] if accelerator in (None, p["accelerator"]) and link in (None, p["link"])]
-    if not fits and accelerator and (link or bandwidth_bytes_per_s):
-        fits = [{"accelerator": accelerator, "link": link or GIVEN_LINK, "basis": "physical"}]
-    if bandwidth_bytes_per_s and link is None:
-        pairs = {(p["accelerator"], p["basis"]): None for p in fits}
-        fits = [{"accelerator": name, "link": GIVEN_LINK, "basis": basis} for name, basis in pairs]
-    rows = [row for platform in fits for row in _platform_rows(read, platform, bandwidth_bytes_per_s)]
-    kv_heads = {row["model"]: row["kv_heads"] for row in read["models"]}
-    is_mla = {row["model"]: row["attention"].startswith("mla") for row in read["models"]}
-    return [_shared(row, tensor_parallel, 1 if is_mla[row["model"]] else kv_heads[row["model"]]) for row in rows]
+    sources = read_sources(folder, user)
+    fits = fitting_platforms(sources, accelerator, link, is_bandwidth_given=bandwidth_bytes_per_s is not None)
+    options: dict[str, Any] = {"kv_dtypes": kv_dtypes, "tensor_parallel": tensor_parallel}
+    return [row for p in fits for row in kappa_crit_rows(sources, p, bytes_per_s=bandwidth_bytes_per_s, **options)]
 
 
-def _shared(row: Row, tensor_parallel: int, kv_heads: int) -> Row:
-    factor = kappa.tensor_parallel_factor(tensor_parallel, kv_heads)
-    scaled = {
-        name: None if row[name] is None else row[name] * factor for name in ("kappa_m_flop_per_byte", "kappa_crit")
-    }
-    return row | scaled
+def fitting_platforms(
+    sources: Sources, accelerator: str | None, link: str | None, *, is_bandwidth_given: bool = False
+) -> list[Row]:
+    """Return the platforms that fit; a pair that is none counts as physical, a given bandwidth as a link of its own."""
+    of_link = [p for p in sources.rows["platforms"] if link in (None, p["link"])]
+    fits = [p for p in of_link if accelerator in (None, p["accelerator"])]
+    if not fits and accelerator and (link or is_bandwidth_given):
+        fits = [{"accelerator": accelerator, "link": link or GIVEN_LINK, "basis": "physical", "confidence": None}]
+    if is_bandwidth_given and link is None:
+        pairs = {(p["accelerator"], p["basis"]): p["confidence"] for p in fits}
+        fits = [
+            {"accelerator": name, "link": GIVEN_LINK, "basis": basis, "confidence": confidence}
+            for (name, basis), confidence in pairs.items()
+        ]
+    return fits
 
 
-def _read(folder: Path) -> dict[str, list[Row]]:
-    names = ("models", "accelerators", "links", "platforms", "paper_models", "paper_accelerators", "paper_links")
-    read: dict[str, list[Row]] = {name: load_reference(name, folder).to_pylist() for name in names}
-    return read | {"models": [row | {"flops_per_token": _flops(row)} for row in read["models"]]}
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor

@@ -1,6 +1,7 @@
 """The formulae between a workload and a machine, one pure function each. Tables and turns are elsewhere.
 
 Source of all of them, unless a docstring says otherwise: arXiv 2601.19910, section on the analytical model.
+Each is an SQL macro of the same name in the database; `attention`, `cache`, `weights` and `serving` hold the others.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from pipelines.values import Value
 
 Tokens = TypeVar("Tokens", int, npt.NDArray[np.int64])
 
@@ -94,7 +97,7 @@ def tensor_parallel_factor(tensor_parallel: int, kv_heads: int) -> float:
 
 
 def pcie_overhead(kappa_ratio: float, kappa_crit: float) -> float:
-    """Return t_PCIe / t_GPU = kappa_ratio / kappa_crit, dimensionless; above 1 the turn is memory bound."""
+    """Return t_PCIe / t_GPU = kappa_ratio / kappa_crit, dimensionless; above 1 the turn is memory bound (`2n`)."""
     return kappa_ratio / kappa_crit
 
 
@@ -103,12 +106,12 @@ def transfer_share(pcie_overhead: float) -> float:
     return pcie_overhead / (1 + pcie_overhead)
 
 
-def transfer_s(cached_tokens: float, kv_bytes_per_token: float, bytes_per_s: float) -> float:
+def transfer_s(cached_tokens: Value, kv_bytes_per_token: float, bytes_per_s: float) -> Value:
     """Return t_PCIe in seconds: K x B_kv / BW."""
     return cached_tokens * kv_bytes_per_token / bytes_per_s
 
 
-def compute_s(prefill_tokens: float, flops_per_token: float, flop_per_s: float) -> float:
+def compute_s(prefill_tokens: Value, flops_per_token: float, flop_per_s: float) -> Value:
     """Return t_GPU in seconds under cost model `2n`: T x F_pfl / C_eff."""
     return prefill_tokens * flops_per_token / flop_per_s
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.chat_counting import count_chat
 from pipelines.counting import count_checked
 from pipelines.fetching import tokenizer_file_of
 from pipelines.products import conversations_name, counts_name, raw_name, tokenizer_name, turns_name
@@ -26,7 +27,7 @@ from pipelines.turns import Turns, chat_turns, document_turns
 from pipelines.workload import InputFile, Workload
 from warehouse.code_version import code_version
 from warehouse.errors import KappaError
-from warehouse.staging import Product, Staging, identity_of
+from warehouse.staging import Draft, Product, Staging, identity_of
 
 LOG = logging.getLogger("kappa")
 COUNTS, TURNS_FILE = "counts.parquet", "turns.parquet"
@@ -40,9 +41,7 @@ def read_conversations(staging: Staging, workload: Workload) -> Product:
         KappaError: not one record can be used.
     """
     raw = staging.require(raw_name(workload.name))
-    contents = [(file["path"], file["sha256"]) for file in raw.meta["files"]]
-    name = conversations_name(workload.name)
-    identity = identity_of(step="conversations", code=code_version(), workload=workload.name, files=contents)
+    name, identity = conversations_name(workload.name), conversations_identity(raw.meta)
     if (product := staging.reuse(name, identity)) is not None:
         return _told(product)
     with staging.build(name, identity) as draft:
@@ -97,10 +96,7 @@ def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Produc
     """Count the tokens of every message; the exact engine checks a sample and recounts on a difference."""
     conversations = staging.require(conversations_name(workload.name))
     file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
-    name = counts_name(workload.name, tokenizer)
-    identity = identity_of(
-        step="counts", code=code_version(), conversations=conversations.identity, fingerprint=file.fingerprint
-    )
+    name, identity = counts_name(workload.name, tokenizer), counts_identity(conversations.identity, file.fingerprint)
     if (product := staging.reuse(name, identity)) is not None:
         return product
     messages = conversations.file(MESSAGES)
@@ -127,35 +123,70 @@ def _texts(messages: Path) -> Iterator[pa.Array]:
         yield batch.column(0)
 
 
-def derive_turns(staging: Staging, workload: Workload, tokenizer: str, counting: str = "text") -> Product:
-    """Derive K, T and kappa_ratio of every turn from the counts; a turn with K + T = 0 is a reject."""
-    counts = staging.require(counts_name(workload.name, tokenizer))
-    conversations = staging.require(conversations_name(workload.name))
-    name = turns_name(workload.name, tokenizer)
-    if counts.meta["conversations"] != conversations.identity:
-        raise KappaError(
-            f"{name} cannot be derived",
-            "its token counts belong to an older state of the conversations",
-            f"materialize {counts.name} first",
-        )
-    identity = identity_of(step="turns", code=code_version(), counts=counts.identity, counting=counting)
+def derive_turns(staging: Staging, workload: Workload, tokenizer: str) -> Product:
+    """Derive K, T and kappa_ratio of every turn from the counts of `text`; a turn with K + T = 0 is a reject."""
+    counts, conversations = _counted(staging, workload, tokenizer)
+    name = turns_name(workload.name, tokenizer, "text")
+    identity = turns_identity(counts.identity, "text")
     if (product := staging.reuse(name, identity)) is not None:
         return product
     with staging.build(name, identity) as draft:
         turns = _turns_of(workload, pq.read_table(counts.file(COUNTS)))
-        sessions = pq.read_table(conversations.file(SESSIONS))
-        table = turns_table(turns, sessions, workload.name, tokenizer, counting)
-        pq.write_table(table, draft.folder / TURNS_FILE, compression="zstd")
-        rejects = empty_turns(turns, sessions, workload.name)
-        pq.write_table(rejects, draft.folder / REJECTED)
-        draft.meta.update(
-            workload=workload.name, tokenizer=tokenizer, counting=counting, conversations=conversations.identity,
-            engine=counts.meta["engine"], engine_version=counts.meta["engine_version"],
-            fingerprint=counts.meta["fingerprint"], special_token_messages=counts.meta["special_token_messages"],
-            is_sample=conversations.meta["is_sample"], turns=table.num_rows, rejected=rejects.num_rows,
-        )  # fmt: skip
-    LOG.info("%s: %s turns", name, f"{table.num_rows:,}")
+        _write_turns(draft, turns, pq.read_table(conversations.file(SESSIONS)), (workload.name, tokenizer, "text"))
+        draft.meta.update(_turn_notes(counts, conversations))
+        draft.meta.update(engine=counts.meta["engine"], engine_version=counts.meta["engine_version"])
     return staging.require(name)
+
+
+def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Product:
+    """Count K, T and kappa_ratio of every turn as a server sees it, by the tokenizer's chat template."""
+    counts, conversations = _counted(staging, workload, tokenizer)
+    name = turns_name(workload.name, tokenizer, "chat")
+    identity = turns_identity(counts.identity, "chat")
+    if (product := staging.reuse(name, identity)) is not None:
+        return product
+    file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
+    progress = Progress(f"{workload.name}: count chat with {tokenizer}", conversations.meta["text_bytes"])
+    tokens = pq.read_table(counts.file(COUNTS), columns=["tokens"])["tokens"].to_numpy()
+    counted = count_chat(
+        conversations.file(MESSAGES), file, workload.kind, text_tokens=tokens, on_progress=progress.reach
+    )
+    with staging.build(name, identity) as draft:
+        sessions = pq.read_table(conversations.file(SESSIONS))
+        _write_turns(draft, counted.turns, sessions, (workload.name, tokenizer, "chat"))
+        draft.meta.update(
+            _turn_notes(counts, conversations),
+            engine=counted.engine, engine_version=counted.engine_version, checked_turns=counted.checked_turns,
+            rendered_sessions=counted.rendered_sessions, is_exact=counted.is_exact,
+            differences=[dataclasses.asdict(difference) for difference in counted.differences],
+        )  # fmt: skip
+    return staging.require(name)
+
+
+def _counted(staging: Staging, workload: Workload, tokenizer: str) -> tuple[Product, Product]:
+    """Return counts and conversations; KappaError where the counts are those of an older state."""
+    counts = staging.require(counts_name(workload.name, tokenizer))
+    conversations = staging.require(conversations_name(workload.name))
+    if counts.meta["conversations"] != conversations.identity:
+        why, remedy = "they belong to an older state of the conversations", "materialize them first, or run `kappa run`"
+        raise KappaError(f"{counts.name} are stale", why, remedy)
+    return counts, conversations
+
+
+def _write_turns(draft: Draft, turns: Turns, sessions: pa.Table, series: tuple[str, str, str]) -> None:
+    """Write the turns of a series (workload, tokenizer, counting) and the rejects among them, and note how many."""
+    table, rejects = turns_table(turns, sessions, *series), empty_turns(turns, sessions, series[0])
+    pq.write_table(table, draft.folder / TURNS_FILE, compression="zstd")
+    pq.write_table(rejects, draft.folder / REJECTED)
+    draft.meta.update(zip(("workload", "tokenizer", "counting"), series, strict=True))
+    draft.meta.update(turns=table.num_rows, rejected=rejects.num_rows)
+    LOG.info("%s: %s turns", turns_name(*series), f"{table.num_rows:,}")
+
+
+def _turn_notes(counts: Product, conversations: Product) -> dict[str, Any]:
+    """Return what turns take over from the products before them."""
+    notes = {name: counts.meta[name] for name in ("fingerprint", "special_token_messages")}
+    return {**notes, "is_sample": conversations.meta["is_sample"]}
 
 
 def _turns_of(workload: Workload, counts: pa.Table) -> Turns:
@@ -163,3 +194,31 @@ def _turns_of(workload: Workload, counts: pa.Table) -> Turns:
     order = np.lexsort((counts["position"].to_numpy(), session))
     derive = chat_turns if workload.kind == "chat" else document_turns
     return derive(session[order], counts["role"].to_numpy()[order], counts["tokens"].to_numpy()[order])
+
+
+def conversations_identity(raw: dict[str, Any]) -> str:
+    """Return the identity of the conversations that this code reads from these files."""
+    contents = [(file["path"], file["sha256"]) for file in raw["files"]]
+    return identity_of(step="conversations", code=code_version(), workload=raw["workload"], files=contents)
+
+
+def counts_identity(conversations: str, fingerprint: str) -> str:
+    """Return the identity of the counts of these conversations by a tokenizer."""
+    return identity_of(step="counts", code=code_version(), conversations=conversations, fingerprint=fingerprint)
+
+
+def turns_identity(counts: str, counting: str) -> str:
+    """Return the identity of the turns out of these counts."""
+    return identity_of(step="turns", code=code_version(), counts=counts, counting=counting)
+
+
+def is_current(staging: Staging, turns: Product) -> bool:
+    """Whether this code made these turns, from the conversations and by the tokenizer that are staged now."""
+    meta = turns.meta
+    conversations = staging.newest(conversations_name(meta["workload"]))
+    tokenizer = staging.newest(tokenizer_name(meta["tokenizer"]))
+    if conversations is None or tokenizer is None:
+        return False
+    read = conversations_identity(conversations.meta["raw"])
+    counted = counts_identity(read, tokenizer.meta["fingerprint"])
+    return (conversations.identity, turns.identity) == (read, turns_identity(counted, meta["counting"]))

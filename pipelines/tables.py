@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pipelines.hardware import hardware_tables
 from pipelines.products import conversations_name, raw_name, table_name, tokenizer_name
 from pipelines.sessions import REJECTED
 from pipelines.sources import workloads
-from pipelines.steps import TURNS_FILE
+from pipelines.steps import TURNS_FILE, is_current
 from warehouse.aggregates import percentiles_of, summary_of
 from warehouse.code_version import code_version
 from warehouse.errors import KappaError
@@ -30,23 +31,22 @@ STAGED = ("sources", "tokenizers", "rejects", "percentiles", "summary", *HARDWAR
 
 
 def series(staging: Staging) -> list[Product]:
-    """Return the turns of every workload, tokenizer and counting that belong to the conversations as they are now.
+    """Return the turns of every workload, tokenizer and counting that this code made from what is staged now.
 
-    Turns of an older state of a workload are left out, and said so: one warehouse never mixes two revisions of a set.
+    Others are left out, and it is told: one warehouse never mixes two revisions of a set, nor two ways to derive.
     """
-    found = []
-    for name in workloads():
-        conversations = staging.newest(conversations_name(name))
-        for product in map(staging.newest, staging.names(f"turns/{name}")):
-            if product is None or conversations is None:
-                continue
-            if product.meta["conversations"] != conversations.identity:
-                LOG.warning(
-                    "%s is left out: it belongs to an older state of %s; `kappa run` renews it", product.name, name
-                )
-                continue
-            found.append(product)
-    return found
+    products = [staging.newest(product) for name in workloads() for product in staging.names(f"turns/{name}")]
+    found = [product for product in products if product is not None]
+    for product in found:
+        if not is_current(staging, product):
+            _warn_once(product.name, product.identity)
+    return [product for product in found if is_current(staging, product)]
+
+
+@cache
+def _warn_once(name: str, identity: str) -> None:
+    del identity
+    LOG.warning("%s is left out: older data or older code made it; `kappa run` renews it", name)
 
 
 def table_identity(staging: Staging, table: str) -> str:
@@ -85,7 +85,7 @@ def _inputs(staging: Staging, table: str, parts: list[Product]) -> list[str]:
     inputs = [product.identity for product in parts]
     if table == "sources":
         found = [staging.require(conversations_name(workload)) for workload in _workloads(parts)]
-        inputs += [identity_of(raw=raw_of(staging, conversations)) for conversations in found]
+        inputs += [_raw_identity(raw_of(staging, conversations)) for conversations in found]
     if table == "tokenizers":
         inputs += [staging.require(tokenizer_name(tokenizer)).identity for tokenizer in _tokenizers(parts)]
     return inputs
@@ -121,6 +121,12 @@ def raw_of(staging: Staging, conversations: Product) -> dict[str, Any]:
     if newest is None or _contents(newest.meta) != _contents(own):
         return own
     return newest.meta
+
+
+def _raw_identity(raw: dict[str, Any]) -> str:
+    """Return a hash of what was fetched, but for where it lies on this machine."""
+    files = [{key: value for key, value in file.items() if key != "local"} for file in raw["files"]]
+    return identity_of(raw={**raw, "files": files})
 
 
 def _contents(raw: dict[str, Any]) -> list[tuple[str, str]]:
@@ -168,7 +174,8 @@ def _rejects(staging: Staging, parts: list[Product]) -> pa.Table:
     tables = []
     for name in _workloads(parts):
         tables.append(pq.read_table(staging.require(conversations_name(name)).file(REJECTED)))
-        tables += [pq.read_table(part.file(REJECTED)) for part in parts if part.meta["workload"] == name][:1]
+        texts = [part for part in parts if (part.meta["workload"], part.meta["counting"]) == (name, "text")]
+        tables += [pq.read_table(part.file(REJECTED)) for part in texts[:1]]
     return pa.concat_tables([TABLES["rejects"].rows([]), *tables])
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import tomllib
 from pathlib import Path
-from typing import NoReturn
 
+from pipelines.toml_table import TomlTable
 from warehouse.errors import KappaError
 
 _PACKAGED = Path(__file__).parent / "_tokenizers"
 _CHECKOUT = Path(__file__).parents[1] / "tokenizers"
-_HEX_SHA256 = re.compile(r"[0-9a-f]{64}")
 TEMPLATE_FAMILIES = ("llama-3.1", "qwen3")
 
 
@@ -126,79 +124,12 @@ def tokenizer_spec(name: str) -> TokenizerSpec:
     return specs[name]
 
 
-class _Table:
-    """One TOML table that hands out each key once, checked, and at the end refuses what nobody asked for."""
-
-    def __init__(self, path: Path, values: dict[str, object], prefix: str = "") -> None:
-        self.path, self.values, self.prefix = path, dict(values), prefix
-
-    def fail(self, key: str, why: str) -> NoReturn:
-        """Raise the error that names file and key."""
-        raise KappaError(f"{self.path} is not usable", f"key '{self.prefix}{key}' {why}", "correct the file")
-
-    def take(self, key: str) -> object:
-        """Return a value and forget it."""
-        if key not in self.values:
-            self.fail(key, "is missing")
-        return self.values.pop(key)
-
-    def text(self, key: str) -> str:
-        """Return a string that is not empty."""
-        value = self.take(key)
-        return value if isinstance(value, str) and value else self.fail(key, "is not a text")
-
-    def any_text(self, key: str) -> str:
-        """Return a string that may be empty."""
-        value = self.take(key)
-        return value if isinstance(value, str) else self.fail(key, "is not a text")
-
-    def boolean(self, key: str) -> bool:
-        """Return true or false."""
-        value = self.take(key)
-        return value if isinstance(value, bool) else self.fail(key, "is not true or false")
-
-    def texts(self, key: str, least: int = 1) -> tuple[str, ...]:
-        """Return a list of strings with at least so many of them, none twice."""
-        value = self.take(key)
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            self.fail(key, "is not a list of texts")
-        if len(value) < least or len(set(value)) < len(value):
-            self.fail(key, f"needs {least} or more texts, none twice")
-        return tuple(value)
-
-    def sha256(self, key: str) -> str:
-        """Return a SHA-256 as 64 hex digits."""
-        value = self.text(key)
-        return value if _HEX_SHA256.fullmatch(value) else self.fail(key, "is not a sha256 in lower-case hex digits")
-
-    def positive(self, key: str) -> int:
-        """Return a whole number above 0."""
-        value = self.take(key)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self.fail(key, "is not a whole number above 0")
-        return value
-
-    def table(self, key: str) -> _Table:
-        """Return a table inside this one."""
-        value = self.take(key)
-        return (
-            _Table(self.path, value, f"{self.prefix}{key}.")
-            if isinstance(value, dict)
-            else self.fail(key, "is not a table")
-        )
-
-    def close(self) -> None:
-        """Refuse keys that nobody asked for: most are misspelt."""
-        for key in self.values:
-            self.fail(key, "is not known")
-
-
 def _read_spec(path: Path) -> TokenizerSpec:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise KappaError(f"{path} is not usable", str(error), "correct the file") from error
-    table = _Table(path, values)
+    table = TomlTable(path, values)
     spec = TokenizerSpec(
         name=path.stem,
         repositories=table.texts("repositories"),
@@ -214,7 +145,7 @@ def _read_spec(path: Path) -> TokenizerSpec:
     return spec
 
 
-def _read_template(table: _Table) -> TemplateFacts:
+def _read_template(table: TomlTable) -> TemplateFacts:
     facts = TemplateFacts(
         family=table.text("family"),
         file=table.path.parent / table.text("file") if "file" in table.values else None,
@@ -238,7 +169,7 @@ def _read_template(table: _Table) -> TemplateFacts:
     return facts
 
 
-def _read_vocabulary(table: _Table) -> VocabularySource:
+def _read_vocabulary(table: TomlTable) -> VocabularySource:
     reserved = _read_reserved(table.table("reserved")) if "reserved" in table.values else ()
     source = VocabularySource(
         distribution=table.text("distribution"),
@@ -253,7 +184,7 @@ def _read_vocabulary(table: _Table) -> VocabularySource:
     return source
 
 
-def _read_reserved(table: _Table) -> tuple[str, ...]:
+def _read_reserved(table: TomlTable) -> tuple[str, ...]:
     """Spell out the numbered special tokens: `<|r_{}|>` from 3 to 4 is `<|r_3|>`, `<|r_4|>`."""
     name, first, last = table.text("name"), table.positive("first"), table.positive("last")
     if "{}" not in name:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 DISTRIBUTION = "kappa-offload"
 _ROOT = Path(__file__).resolve().parents[1]
-_SUFFIXES = (".py", ".sql", ".csv", ".toml", ".html")
+_SUFFIXES = (".py", ".sql", ".csv", ".toml", ".jinja", ".html")
 
 
 def package_version() -> str:
@@ -24,7 +24,7 @@ def package_version() -> str:
 def code_version(*packages: str) -> str:
     """Return version and 12 hex digits over the sources of the packages (by default those that make the tables)."""
     digest = hashlib.sha256()
-    for package in packages or ("pipelines", "warehouse"):
+    for package in packages or ("pipelines", "tokenizers", "warehouse"):
         for path in sorted((_ROOT / package).rglob("*")):
             if path.suffix in _SUFFIXES and path.is_file():
                 digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + path.read_bytes())

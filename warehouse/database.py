@@ -1,4 +1,4 @@
-"""The DuckDB file: every declared table with its comments, and the views, built in one go beside its place."""
+"""The DuckDB file: every declared table with its comments, the macros and the views, built in one go."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from warehouse.tables import TABLES
 
 # Files of DuckDB 2 are not read by clients of 1.4 and 1.5, which people have; this format is.
 STORAGE_VERSION = "v1.4.0"
-_VIEWS = Path(__file__).parent / "sql"
+_SQL = Path(__file__).parent / "sql"
+MACROS = "macros"
 
 
 def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
@@ -34,8 +35,9 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
             connection.execute(f"ATTACH {quoted(str(path))} AS warehouse (STORAGE_VERSION '{STORAGE_VERSION}')")
             connection.execute("USE warehouse")
             rows = {name: _fill(connection, table, files[name]) for name, table in _stored().items()}
+            add_macros(connection)
             for name in _views():
-                connection.execute((_VIEWS / f"{name}.sql").read_text("utf8"))
+                connection.execute((_SQL / f"{name}.sql").read_text("utf8"))
             for table in TABLES.values():
                 for comment in table.comments():
                     connection.execute(comment)
@@ -48,6 +50,14 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
         ) from error
     path.with_name(path.name + ".wal").unlink(missing_ok=True)
     return rows
+
+
+def add_macros(connection: object) -> None:
+    """Create the formulae as macros in the current database of a connection; `sql/macros.sql` holds them."""
+    import duckdb  # noqa: PLC0415
+
+    assert isinstance(connection, duckdb.DuckDBPyConnection)
+    connection.execute((_SQL / f"{MACROS}.sql").read_text("utf8"))
 
 
 def _stored() -> dict[str, Table]:

@@ -46,7 +46,9 @@ def read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         connection = duckdb.connect(str(path), read_only=True, config=_limits() | {"enable_external_access": False})
     except duckdb.Error as error:
-        raise KappaError(f"{path} cannot be opened", first_line(error), "run `kappa run` to build it again") from error
+        is_held = "lock" in str(error).lower()
+        remedy = "close the program that has it open for writing" if is_held else "run `kappa run` to build it again"
+        raise KappaError(f"{path} cannot be opened", first_line(error), remedy) from error
     with connection:
         connection.execute("SET TimeZone = 'UTC'")
         yield connection

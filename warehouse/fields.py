@@ -88,6 +88,14 @@ OUTPUT_TOKENS = _count("output_tokens", "tokens", "tokens of the turn's replies"
 KAPPA_RATIO = _ratio("kappa_ratio", "K / T")
 IS_FIRST_TURN = _flag("is_first_turn", "turn_index is 0")
 
+TEXT_CONTEXT = _count("text_context_tokens", "tokens", "K + T by text; 0 where that turn is empty")
+CHAT_CONTEXT = _count("chat_context_tokens", "tokens", "K + T by chat: tokens of the whole prompt", 1)
+TEMPLATE_TOKENS = Field(
+    "template_tokens", pa.int64(), "tokens", "chat less text; negative where a template drops earlier text"
+)
+TEXT_KAPPA_RATIO = _ratio("text_kappa_ratio", "K / T by text").or_null("K / T by text; NULL where that turn is empty")
+CHAT_KAPPA_RATIO = _ratio("chat_kappa_ratio", "K / T by chat")
+
 METRIC = _text("metric", "what the percentile is of", METRICS)
 PERCENTILE = Field(
     "percentile", pa.float64(), "%", "percentile, 0 to 100, exact by linear interpolation", minimum=0, maximum=100

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from warehouse.schema import Field
 
-BASES = ("paper", "physical")
+BASES = ("paper", "physical", "measured")
 KV_DTYPES = ("bf16", "fp8")
 COST_MODELS = ("2n", "attention", "full")
 CONFIDENCES = ("high", "medium", "low", "secondary")
@@ -30,7 +30,10 @@ MODEL = _text("model", "name of the model, lower case with hyphens")
 ACCELERATOR = _text("accelerator", "name of the accelerator, lower case with hyphens")
 LINK = _text("link", "name of the way between host memory and accelerator")
 BASIS = _text(
-    "basis", "paper: the paper's own inputs; physical: dense peak x a stated sustained fraction, one direction", BASES
+    "basis",
+    "paper: the paper's own inputs; physical: dense peak x a stated sustained fraction, one direction; "
+    "measured: what `kappa measure` found on a machine",
+    BASES,
 )
 KV_DTYPE = _text("kv_dtype", "number format of the keys and values", KV_DTYPES)
 COST_MODEL = _text("cost_model", "what t_GPU counts: 2n (2 x active parameters), attention, full", COST_MODELS)
@@ -59,6 +62,10 @@ IS_TOKENIZER_PROXY = Field(
     "is_tokenizer_proxy", pa.bool_(), "", "the model's own vocabulary is another one; llama-3.1 counts stand in"
 )
 IS_MOE = Field("is_moe", pa.bool_(), "", "mixture of experts: a token passes through a part of the parameters")
+EXPERTS = _count("experts", "1", "routed experts of a layer").or_null("routed experts of a layer; NULL without experts")
+EXPERTS_PER_TOKEN = _count("experts_per_token", "1", "routed experts that one token passes through").or_null(
+    "routed experts that one token passes through; NULL without experts"
+)
 LAYER_PARAMS = _count("layer_params", "1", "active parameters of the decoder layers alone").or_null()
 HEAD_PARAMS = _count("head_params", "1", "parameters of the output head").or_null()
 FULL_LAYERS = _count("full_attention_layers", "1", "layers whose cache grows with every token")
@@ -123,7 +130,8 @@ DUPLEX_BYTES_PER_S = _number("duplex_bytes_per_s", "bytes/s", "measured sum of b
 KAPPA_M = _number("kappa_m_flop_per_byte", "FLOP/byte", "FLOP per token / KV bytes per token").or_null()
 KAPPA_HW = _number("kappa_hw_byte_per_flop", "byte/FLOP", "link bytes per second / accelerator FLOP per second")
 KAPPA_CRIT = _number("kappa_crit", "1", "kappa_m x kappa_hw: above it the accelerator waits for the link").or_null(
-    "kappa_m x kappa_hw: above it the accelerator waits for the link; NULL where bytes per token are not constant; "
+    "kappa_m x kappa_hw: above it the accelerator waits for the link; NULL where bytes per token are not constant "
+    "and, in boundness, where t_GPU depends on the turn (cost models attention and full); "
     "basis paper multiplies the kappa_m that the paper printed, as the paper did"
 )
 
@@ -131,4 +139,48 @@ EFFECTIVE_FLOP_PER_S = _number("effective_flop_per_s", "FLOP/s", "C_eff: the com
 BYTES_PER_S = _number("bytes_per_s", "bytes/s", "bandwidth that the paper divides by")
 PRINTED_KAPPA_M = _number(
     "printed_kappa_m_flop_per_byte", "FLOP/byte", "kappa_m as the paper printed it and multiplied it"
+)
+
+DEVICE_NAME = _text("device_name", "what the driver calls the accelerator")
+MATMUL_BF16 = _number("bf16_flop_per_s", "FLOP/s", "sustained bf16 matrix products")
+MATMUL_FP16 = _number("fp16_flop_per_s", "FLOP/s", "sustained fp16 matrix products").or_null()
+MATMUL_FP8 = _number("fp8_flop_per_s", "FLOP/s", "sustained fp8 matrix products").or_null(
+    "sustained fp8 matrix products; NULL where the device or the library has none"
+)
+PINNED_TO_DEVICE = _number("pinned_to_device_bytes_per_s", "bytes/s", "host to device, largest pinned copies")
+PINNED_TO_HOST = _number("pinned_to_host_bytes_per_s", "bytes/s", "device to host, largest pinned copies")
+PAGEABLE_TO_DEVICE = _number("pageable_to_device_bytes_per_s", "bytes/s", "host to device, largest pageable copies")
+PAGEABLE_TO_HOST = _number("pageable_to_host_bytes_per_s", "bytes/s", "device to host, largest pageable copies")
+DEVICE_COPY = _number(
+    "hbm_bytes_per_s", "bytes/s", "the accelerator's own memory: bytes read + written by its largest copies"
+)
+TORCH_VERSION = _text("torch_version", "version of PyTorch")
+RUNTIME_VERSION = _text("runtime_version", "version of the accelerator's runtime that PyTorch was built for").or_null()
+IS_EXAMPLE = Field("is_example", pa.bool_(), "", "true in an example of the format, which no table picks up")
+MEASURED_QUANTITY = _text("quantity", "what was timed", ("copy", "matmul"))
+MEMORY = _text(
+    "memory", "kind of host memory; device for copies inside the accelerator", ("pinned", "pageable", "device")
+)
+DIRECTION = _text("direction", "way of the copy", ("to_device", "to_host", "inside"))
+DTYPE = _text("dtype", "number format")
+SIZE = _count("size", "bytes or rows", "bytes copied, or rows of the square matrices")
+RATE = _number("rate", "of rate_unit", "median rate over the repetitions")
+RATE_UNIT = _text("rate_unit", "unit of the rate", ("bytes/s", "FLOP/s"))
+
+PRINTED_DIGIT = _number("printed_digit", "of the metric", "one unit of the last digit that was printed").or_null(
+    "one unit of the last digit that was printed; NULL where the figure is not the paper's"
+)
+WHY = _text("why", "what it was printed from, or why ours differs").or_null(
+    "what it was printed from, or why ours differs; NULL where the figure is not the paper's"
+)
+PRINTED = Field("printed", pa.float64(), "of the metric", "the value that the paper prints")
+REPRODUCED = Field(
+    "reproduced", pa.float64(), "of the metric", "the same out of the paper's inputs, or of the full set", nullable=True
+)
+RESIDUAL = Field("residual", pa.float64(), "1", "reproduced / printed - 1", nullable=True)
+VERDICT = _text(
+    "verdict",
+    "within 1 %; equal when rounded to the printed digits; differs; not reproduced: no model gives it, or the full set "
+    "was not counted",
+    ("within 1 %", "equal when rounded", "differs", "not reproduced"),
 )

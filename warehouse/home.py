@@ -58,13 +58,13 @@ class Home:
         self.check_layout()
         self._check_links()
         mark = self.path / "LAYOUT"
-        if not mark.exists():
+        if not mark.exists() or not mark.stat().st_size:
             mark.write_text(f"{LAYOUT}\n", "utf8")
 
     def check_layout(self) -> None:
         """Raise KappaError where the folder holds a warehouse of another layout."""
         mark = self.path / "LAYOUT"
-        found = mark.read_text("utf8").strip() if mark.is_file() else None
+        found = (mark.read_text("utf8").strip() or None) if mark.is_file() else None
         is_older = found is None and ((self.path / DATABASE).exists() or self.generations.exists())
         if is_older or found not in (None, str(LAYOUT)):
             raise KappaError(

@@ -1,203 +1,191 @@
-"""Reads the sourced tables of `reference/`, typed and checked. What follows from them is computed elsewhere."""
+"""Reads sourced rows, typed and checked: those of kappa and those that a user keeps in the home folder."""
 
 from __future__ import annotations
 
 import csv
-import datetime as dt
-import math
-from collections.abc import Callable
-from dataclasses import replace
+import hashlib
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from warehouse import fields as f
-from warehouse import hardware_fields as h
 from warehouse.errors import KappaError
-from warehouse.schema import Field, Table
-from warehouse.tables import ACCELERATORS, LINKS, MODELS, PLATFORMS, PUBLISHED
+from warehouse.reference_cells import failure, typed_value
+from warehouse.reference_tables import NAMES_FROM, REFERENCE, USER_FOLDER, USER_TABLES
+from warehouse.schema import Table
 
 FOLDER = Path(__file__).parent / "reference"
 
-_TYPED_MODELS = tuple(field for field in MODELS.fields if field is not h.FLOPS_PER_TOKEN)
-HEADLINES = Table(
-    "headlines",
-    "one model, or one platform, that figures and coarse blocks are made for",
-    ("model", "accelerator", "link", "basis"),
-    (h.MODEL.or_null(), h.ACCELERATOR.or_null(), h.LINK.or_null(), h.BASIS.or_null()),
-)
-PAPER_MODELS = Table(
-    "paper_models",
-    "one model as the paper puts it into its formulae",
-    ("model",),
-    (
-        h.MODEL,
-        replace(h.ACTIVE_PARAMS, nullable=False),
-        replace(h.KV_BYTES_PER_TOKEN, nullable=False),
-        h.PRINTED_KAPPA_M,
-        f.SOURCE,
-    ),
-)
-PAPER_ACCELERATORS = Table(
-    "paper_accelerators",
-    "one accelerator as the paper puts it into its formulae",
-    ("accelerator",),
-    (h.ACCELERATOR, h.EFFECTIVE_FLOP_PER_S, f.SOURCE),
-)
-PAPER_LINKS = Table(
-    "paper_links",
-    "one link as the paper puts it into its formulae",
-    ("link",),
-    (h.LINK, h.BYTES_PER_S, f.SOURCE),
-)
-REFERENCE: dict[str, Table] = {
-    "models": Table("models", MODELS.grain, MODELS.key, _TYPED_MODELS),
-    "accelerators": ACCELERATORS,
-    "links": LINKS,
-    "platforms": PLATFORMS,
-    "headlines": HEADLINES,
-    "paper_models": PAPER_MODELS,
-    "paper_accelerators": PAPER_ACCELERATORS,
-    "paper_links": PAPER_LINKS,
-    "published": PUBLISHED,
-}
-_NAMES_FROM = {
-    "platforms": {"accelerator": "accelerators", "link": "links"},
-    "headlines": {"model": "models", "accelerator": "accelerators", "link": "links"},
-    "paper_models": {"model": "models"},
-    "paper_accelerators": {"accelerator": "accelerators"},
-    "paper_links": {"link": "links"},
-}
+
+class Placed(NamedTuple):
+    """A row with the file and the line that it stands in; the header is line 1."""
+
+    path: Path
+    number: int
+    values: dict[str, object]
 
 
-def load_reference(name: str, folder: Path = FOLDER) -> pa.Table:
-    """Return one table of sourced rows, in the order of its file.
+def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -> pa.Table:
+    """Return one table of sourced rows, in the order of its file, then the user's.
 
     Args:
         name: A key of `REFERENCE`. `models` comes without `flops_per_token`, which is computed and not typed in.
         folder: Where `name`.csv is, and the tables whose names it uses.
+        user: The folder of a user's own rows, HOME/reference; None or a folder that is not there adds nothing. Files
+            there may leave out columns that may be empty.
 
     Raises:
         KeyError: No such table.
         KappaError: A row cannot be used; the message names file, row (the header is row 1) and column.
     """
-    table, path = REFERENCE[name], folder / f"{name}.csv"
-    rows = [
-        {field.name: _value(path, number, field, cells[field.name]) for field in table.fields}
-        for number, cells in _cells(path, table)
-    ]
-    _check_key(path, table, rows)
-    for column, other in _NAMES_FROM.get(name, {}).items():
-        _check_names(path, rows, column, load_reference(other, folder))
+    table = REFERENCE[name]
+    rows = _read(folder / f"{name}.csv", table)
+    rows += [row for path in user_files(user) if path.stem == name for row in _read(path, table, may_omit=True)]
+    _check_key(table, rows)
+    for column, other in NAMES_FROM.get(name, {}).items():
+        _check_names(rows, column, _known(name, column, other, folder, user))
+    _check_figures(rows)
+    if name == "platforms":
+        _check_platforms(rows, folder)
     if name == "headlines":
-        _check_headlines(path, rows, folder)
-    return table.rows(rows)
+        _check_headlines(rows, folder, user)
+    return table.rows([row.values for row in rows])
 
 
-def _fail(path: Path, row: int, column: str, why: str) -> KappaError:
-    return KappaError(f"{path} is not usable", f"row {row}, column {column}: {why}", "correct the file")
+def user_folder(home: Path) -> Path:
+    """Return where a home folder keeps its user's rows."""
+    return home / USER_FOLDER
 
 
-def _cells(path: Path, table: Table) -> list[tuple[int, dict[str, str]]]:
+def user_files(user: Path | None) -> list[Path]:
+    """Return the CSV files of a user's own rows, by name.
+
+    Raises:
+        KappaError: one is named like no table, so that its rows would be lost.
+    """
+    paths = sorted(user.glob("*.csv")) if user and user.is_dir() else []
+    for path in paths:
+        if path.stem not in USER_TABLES:
+            raise KappaError(
+                f"{path} is not usable", "no table has that name", f"call it one of {', '.join(USER_TABLES)} (.csv)"
+            )
+    return paths
+
+
+def user_rows_identity(user: Path | None) -> str:
+    """Return a hash over the user's own rows, for the identity of what is made from them; empty where there are none.
+
+    Raises:
+        KappaError: a file is named like no table, or cannot be read.
+    """
+    digest, paths = hashlib.sha256(), user_files(user)
+    for path in paths:
+        digest.update(path.name.encode() + b"\0" + _bytes(path) + b"\0")
+    return digest.hexdigest() if paths else ""
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        return path.read_bytes()
+    except OSError as error:
+        raise KappaError(f"{path} cannot be read", str(error), "mend its permissions") from error
+
+
+def _read(path: Path, table: Table, *, may_omit: bool = False) -> list[Placed]:
+    """Return the typed rows of a file; with `may_omit` a column that may be empty need not be in the header."""
+    return [
+        Placed(path, number, {f.name: typed_value(path, number, f, cells.get(f.name, "")) for f in table.fields})
+        for number, cells in _cells(path, table, may_omit=may_omit)
+    ]
+
+
+def _cells(path: Path, table: Table, *, may_omit: bool) -> list[tuple[int, dict[str, str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             lines = list(csv.reader(file, strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise KappaError(f"{path} cannot be read", str(error), "restore or correct the file") from error
     header = lines[0] if lines else []
-    if sorted(header) != sorted(table.names):
-        wrong = sorted(set(header) ^ set(table.names)) or sorted(header)
-        raise _fail(path, 1, ", ".join(wrong), f"the columns have to be {', '.join(table.names)}")
-    for number, line in enumerate(lines[1:], 2):
+    _check_header(path, table, header, may_omit=may_omit)
+    placed = [(number, line) for number, line in enumerate(lines[1:], 2) if line]
+    for number, line in placed:
         if len(line) != len(header):
-            raise _fail(path, number, header[-1], f"{len(line)} cells where the header has {len(header)}")
-    return [(number, dict(zip(header, line, strict=True))) for number, line in enumerate(lines[1:], 2)]
+            raise failure(path, number, header[-1], f"{len(line)} cells where the header has {len(header)}")
+    return [(number, dict(zip(header, line, strict=True))) for number, line in placed]
 
 
-def _flag(cell: str) -> bool:
-    return {"true": True, "false": False}[cell]
+def _check_header(path: Path, table: Table, header: list[str], *, may_omit: bool) -> None:
+    needed = {field.name for field in table.fields if not (may_omit and field.nullable)}
+    wrong = sorted((needed - set(header)) | (set(header) - set(table.names)))
+    if wrong or len(set(header)) < len(header):
+        names = ", ".join(wrong or sorted(header))
+        raise failure(path, 1, names, f"the columns have to be {', '.join(table.names)}")
 
 
-def _number(cell: str) -> float:
-    value = float(cell)
-    if not math.isfinite(value):
-        raise ValueError(cell)
-    return value
-
-
-_PARSERS: dict[pa.DataType, tuple[Callable[[str], object], str]] = {
-    pa.string(): (str, "text"),
-    pa.bool_(): (_flag, "true or false"),
-    pa.int32(): (int, "a whole number"),
-    pa.int64(): (int, "a whole number"),
-    pa.float64(): (_number, "a number"),
-}
-
-
-def _value(path: Path, row: int, field: Field, cell: str) -> object:
-    text = cell.strip()
-    if not text:
-        if field.nullable:
-            return None
-        raise _fail(path, row, field.name, "is empty")
-    parse, kind = _PARSERS[field.type]
-    try:
-        value = parse(text)
-    except (ValueError, KeyError):
-        raise _fail(path, row, field.name, f"{text!r} is not {kind}") from None
-    why = _broken_bound(field, value)
-    if why:
-        raise _fail(path, row, field.name, f"{text!r} {why}")
-    return value
-
-
-def _broken_bound(field: Field, value: object) -> str | None:
-    if field.values and value not in field.values:
-        return f"is not one of {', '.join(field.values)}"
-    if field is h.RETRIEVED and not _is_day(str(value)):
-        return "is not a day (YYYY-MM-DD)"
-    if field.minimum is not None and isinstance(value, int | float) and value < field.minimum:
-        return f"is below {field.minimum:g}"
-    if field.maximum is not None and isinstance(value, int | float) and value > field.maximum:
-        return f"is above {field.maximum:g}"
-    if field.unit.endswith("/s") and value == 0:
-        return "is no rate"
-    return None
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return dt.date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
-
-
-def _check_key(path: Path, table: Table, rows: list[dict[str, object]]) -> None:
-    seen: dict[tuple[object, ...], int] = {}
-    for number, row in enumerate(rows, 2):
-        key = tuple(row[column] for column in table.key)
+def _check_key(table: Table, rows: list[Placed]) -> None:
+    seen: dict[tuple[object, ...], Placed] = {}
+    for row in rows:
+        key = tuple(row.values[column] for column in table.key)
         if key in seen:
-            raise _fail(path, number, ", ".join(table.key), f"the same as in row {seen[key]}")
-        seen[key] = number
+            where = "" if seen[key].path == row.path else f" of {seen[key].path}"
+            raise failure(row.path, row.number, ", ".join(table.key), f"the same as in row {seen[key].number}{where}")
+        seen[key] = row
 
 
-def _check_names(path: Path, rows: list[dict[str, object]], column: str, known: pa.Table) -> None:
-    names = set(known[column].to_pylist())
-    for number, row in enumerate(rows, 2):
-        if row[column] is not None and row[column] not in names:
-            raise _fail(path, number, column, f"{row[column]!r} is not in {column}s.csv")
+def _known(name: str, column: str, other: str, folder: Path, user: Path | None) -> set[object]:
+    """Return the names that a column may hold; a measured machine may be one that no other table knows."""
+    names = set(load_reference(other, folder, user)[column].to_pylist())
+    if name == "headlines" and column != "model":
+        names |= set(load_reference("measured", folder, user)[column].to_pylist())
+    return names
 
 
-def _check_headlines(path: Path, rows: list[dict[str, object]], folder: Path) -> None:
-    models = {row["model"]: row["confidence"] for row in load_reference("models", folder).to_pylist()}
+# Figures that are not below another one were mixed up: (smaller, larger, times the larger, what happened).
+_BELOW = (
+    ("dense_bf16_flop_per_s", "sparse_bf16_flop_per_s", 0.75, "above 3/4 of the sparse peak: dense is half of sparse"),
+    ("dense_fp8_flop_per_s", "sparse_fp8_flop_per_s", 0.75, "above 3/4 of the sparse peak: dense is half of sparse"),
+    ("measured_bf16_flop_per_s", "dense_bf16_flop_per_s", 1.0, "above the dense peak"),
+    ("sustained_bytes_per_s", "peak_bytes_per_s", 1.0, "above the peak of one direction: the sum of both, or bits"),
+    ("to_host_bytes_per_s", "peak_bytes_per_s", 1.0, "above the peak of one direction: the sum of both, or bits"),
+    ("duplex_bytes_per_s", "peak_bytes_per_s", 2.0, "above the peak of both directions"),
+    ("active_params", "total_params", 1.0, "above the total"),
+)
+
+
+def _check_figures(rows: list[Placed]) -> None:
+    for path, number, values in rows:
+        for smaller, larger, factor, why in _BELOW:
+            small, large = values.get(smaller), values.get(larger)
+            if isinstance(small, int | float) and isinstance(large, int | float) and small > factor * large:
+                raise failure(path, number, smaller, f"{small:g} is {why}")
+
+
+def _check_platforms(rows: list[Placed], folder: Path) -> None:
+    paper = {name: set(load_reference(f"paper_{name}s", folder)[name].to_pylist()) for name in ("accelerator", "link")}
+    for path, number, values in rows:
+        for column, names in paper.items():
+            if values["basis"] == "paper" and values[column] not in names:
+                raise failure(path, number, column, f"{values[column]!r} is not among the paper's inputs")
+
+
+def _check_names(rows: list[Placed], column: str, names: set[object]) -> None:
+    for path, number, values in rows:
+        if values[column] is not None and values[column] not in names:
+            raise failure(path, number, column, f"{values[column]!r} is not in {column}s.csv")
+
+
+def _check_headlines(rows: list[Placed], folder: Path, user: Path | None) -> None:
+    models = {row["model"]: row["confidence"] for row in load_reference("models", folder, user).to_pylist()}
     platforms = {
         (row["accelerator"], row["link"], row["basis"]): row["confidence"]
-        for row in load_reference("platforms", folder).to_pylist()
+        for row in load_reference("platforms", folder, user).to_pylist()
     }
-    for number, row in enumerate(rows, 2):
-        platform = (row["accelerator"], row["link"], row["basis"])
-        if (row["model"] is None) == (platform == (None, None, None)):
-            raise _fail(path, number, "model", "a row names one model or one platform")
-        confidence = platforms.get(platform) if row["model"] is None else models[row["model"]]
+    measured = load_reference("measured", folder, user).to_pylist()
+    platforms |= {(row["accelerator"], row["link"], "measured"): "high" for row in measured}
+    for path, number, values in rows:
+        platform = (values["accelerator"], values["link"], values["basis"])
+        if (values["model"] is None) == (platform == (None, None, None)):
+            raise failure(path, number, "model", "a row names one model or one platform")
+        confidence = platforms.get(platform) if values["model"] is None else models[values["model"]]
         if confidence in (None, "secondary"):
-            raise _fail(path, number, "model, accelerator", "is no platform, or is known only second-hand")
+            raise failure(path, number, "model, accelerator", "is no platform, or is known only second-hand")

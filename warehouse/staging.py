@@ -103,6 +103,15 @@ class Staging:
         heads = base.rglob(HEAD) if base.is_dir() else iter(())
         return sorted(str(head.parent.relative_to(self.root)) for head in heads)
 
+    def amend(self, product: Product, **notes: object) -> Product:
+        """Return the product with these notes replaced: what is no input, such as where a file lies on this machine."""
+        meta = {**product.meta, **notes}
+        if meta != product.meta:
+            temporary = product.folder / f".{META}-{uuid.uuid4().hex[:8]}"
+            temporary.write_text(json.dumps(meta, indent=1, sort_keys=True), "utf8")
+            temporary.replace(product.folder / META)
+        return Product(product.name, product.folder, product.identity, meta)
+
     @contextmanager
     def build(self, name: str, identity: str) -> Iterator[Draft]:
         """Yield a draft; when the block ends without an error the draft becomes the newest product of that name."""
@@ -163,6 +172,18 @@ class Staging:
             return False
 
     def remove_drafts(self) -> None:
-        """Remove what killed runs left; only for a caller that holds the home's lock."""
+        """Remove what killed processes left; a draft of a living process stays."""
         for draft in list(self.root.rglob(".draft-*")):
-            shutil.rmtree(draft, ignore_errors=True)
+            if not is_alive(int(draft.name.split("-")[1])):
+                shutil.rmtree(draft, ignore_errors=True)
+
+
+def is_alive(process: int) -> bool:
+    """Return whether a process of that number runs on this machine."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -101,6 +101,8 @@ MODELS = Table(
         f.TOKENIZER,
         h.IS_TOKENIZER_PROXY,
         h.IS_MOE,
+        h.EXPERTS,
+        h.EXPERTS_PER_TOKEN,
         h.LAYER_PARAMS,
         h.HEAD_PARAMS,
         h.FULL_LAYERS,
@@ -254,6 +256,24 @@ PAPER_COMPARISON = Table(
     is_view=True,
 )
 
+TEMPLATE_OVERHEAD = Table(
+    "template_overhead",
+    "one turn by chat with the same turn by text beside it",
+    ("workload", "tokenizer", "session_id", "turn_index"),
+    (
+        f.WORKLOAD,
+        f.TOKENIZER,
+        f.SESSION_ID,
+        f.TURN_INDEX,
+        f.TEXT_CONTEXT,
+        f.CHAT_CONTEXT,
+        f.TEMPLATE_TOKENS,
+        f.TEXT_KAPPA_RATIO,
+        f.CHAT_KAPPA_RATIO,
+    ),
+    is_view=True,
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -272,5 +292,6 @@ TABLES: dict[str, Table] = {
         BOUNDNESS,
         PUBLISHED,
         PAPER_COMPARISON,
+        TEMPLATE_OVERHEAD,
     )
 }

@@ -12,7 +12,8 @@ import pytest
 
 from pipelines import kappa
 from warehouse.errors import KappaError
-from warehouse.reference_rows import FOLDER, REFERENCE, load_reference
+from warehouse.reference_rows import FOLDER, load_reference
+from warehouse.reference_tables import REFERENCE
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "reference"
 shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the reference folder is not beside the checkout")
@@ -50,9 +51,9 @@ def put(row: int, column: str, value: str) -> Callable[[Rows], None]:
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_table_loads(name: str) -> None:
-    """Each has rows, the declared schema and a key without NULL, headlines excepted."""
+    """Each has rows and the declared schema; what is measured waits for a user's machine."""
     table = load_reference(name)
-    assert table.num_rows
+    assert bool(table.num_rows) == (name not in ("measured", "measurements"))
     assert table.schema.equals(REFERENCE[name].arrow_schema)
 
 
@@ -82,6 +83,7 @@ def test_folder_holds_nothing_else() -> None:
         ("links", put(3, "link", "pcie3-x16"), (3, "link"), "the same as in row 2"),
         ("platforms", put(2, "accelerator", "h1000"), (2, "accelerator"), "'h1000' is not in accelerators.csv"),
         ("platforms", put(2, "basis", "measured"), (2, "basis"), "is not one of paper, physical"),
+        ("platforms", put(2, "basis", "paper"), (2, "accelerator"), "not among the paper's inputs"),
         ("headlines", put(2, "model", "llama-9"), (2, "model"), "'llama-9' is not in models.csv"),
         ("headlines", put(2, "model", ""), (2, "model"), "one model or one platform"),
         ("headlines", put(2, "link", "pcie5-x16"), (2, "model"), "one model or one platform"),

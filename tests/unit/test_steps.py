@@ -24,7 +24,7 @@ from warehouse.staging import Staging
 from warehouse.tables import REJECTS, TURNS
 
 Chat = Callable[..., dict[str, Any]]
-SERIES = turns_name("sharegpt", "llama-3.1")
+SERIES = turns_name("sharegpt", "llama-3.1", "text")
 
 
 def turn_rows(staging: Staging, name: str = SERIES) -> list[tuple[Any, ...]]:
@@ -67,7 +67,7 @@ def test_documents_from_files_to_turns(lab: Any) -> None:  # noqa: ANN401 - conf
     files[1] = [{"Context": "G", "Question": "qq"}]
     lab.put("finqa", *files)
     lab.turns("finqa")
-    found = [row[1:] for row in turn_rows(lab.staging, turns_name("finqa", "llama-3.1"))]
+    found = [row[1:] for row in turn_rows(lab.staging, turns_name("finqa", "llama-3.1", "text"))]
     # K = 9; the empty question takes one token of the document: (8, 1); K = 1 for G
     assert found == [
         (0, 9, 2, None, True), (1, 8, 1, None, False), (2, 9, 4, None, False), (0, 1, 2, None, True)

@@ -17,8 +17,16 @@ sha256 = "{"0" * 64}"
 max_context_tokens = 8
 licence = "MIT"
 [template]
-family = "chatml"
+family = "qwen3"
+sha256 = "{"2" * 64}"
+licence = "MIT"
+begin = ""
+header = "<start>{{role}}\\n"
 end_of_turn = "<end>"
+separator = "\\n"
+is_trimmed = false
+date_string = "26 Jul 2024"
+system_text = ""
 """
 
 _VOCABULARY = f"""
@@ -89,11 +97,17 @@ def test_reserved_tokens_are_spelt_out(tmp_path: Path) -> None:
         ('["owner/model"]', "[]", "key 'repositories' needs 1 or more"),
         ('["owner/model"]', '["owner/model", 7]', "key 'repositories' is not a list of texts"),
         ('["owner/model"]', '["a/b", "a/b"]', "key 'repositories' needs 1 or more texts, none twice"),
-        ('licence = "MIT"', 'licence = "MIT"\nlicense = "MIT"', "key 'license' is not known"),
-        ('family = "chatml"', "family = 1", "key 'template.family' is not a text"),
-        ('[template]\nfamily = "chatml"', "[other]", "key 'template' is missing"),
-        ('end_of_turn = "<end>"', 'end_of_turn = "<end>"\nbegin = "x"', "key 'template.begin' is not known"),
-        ('licence = "MIT"', "licence = ", "Invalid value"),
+        ("max_context_tokens = 8", 'max_context_tokens = 8\nlicense = "MIT"', "key 'license' is not known"),
+        ('family = "qwen3"', "family = 1", "key 'template.family' is not a text"),
+        ('family = "qwen3"', 'family = "chatml"', "key 'template.family' is not one of llama-3.1, qwen3"),
+        ("{role}", "", "key 'template.header' has no {role}"),
+        ('begin = ""', "", "key 'template.begin' is missing"),
+        ('separator = "', 'separator = 1 # "', "key 'template.separator' is not a text"),
+        ("is_trimmed = false", "is_trimmed = 0", "key 'template.is_trimmed' is not true or false"),
+        ('begin = ""', 'begin = ""\nfile = "no.jinja"', "key 'template.file' names no file beside it"),
+        ('[template]\nfamily = "qwen3"', "[other]", "key 'template' is missing"),
+        ('end_of_turn = "<end>"', 'end_of_turn = "<end>"\nend = "x"', "key 'template.end' is not known"),
+        ("max_context_tokens = 8", "max_context_tokens = ", "Invalid value"),
     ],
 )
 def test_a_wrong_file_is_refused_by_file_and_key(tmp_path: Path, old: str, new: str, said: str) -> None:

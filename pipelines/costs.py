@@ -1,0 +1,150 @@
+"""What a turn costs a model on a machine: the formulae put together for a row of `models`, by cost model.
+
+Every function takes K and T as numbers or as float64 arrays of one shape. Nothing here reads a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipelines import attention, cache, kappa, weights
+from pipelines.values import Value
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The rates of one platform, as one GPU of it sees them.
+
+    Attributes:
+        flop_per_s: C_eff, what prefill sustains.
+        bytes_per_s: host to device, one direction.
+        hbm_bytes_per_s: peak of the accelerator's memory; None where it is not known.
+    """
+
+    flop_per_s: float
+    bytes_per_s: float
+    hbm_bytes_per_s: float | None = None
+
+
+def share_between(machine: Machine, model: Row, tensor_parallel: int) -> Machine:
+    """Return the machine that `tensor_parallel` GPUs make, each over its own link.
+
+    Computing and reading weights go that many times faster; loading only by what a GPU is spared, which
+    `cache.kv_share_of_gpu` says.
+    """
+    hbm = machine.hbm_bytes_per_s
+    return replace(
+        machine,
+        flop_per_s=machine.flop_per_s * tensor_parallel,
+        bytes_per_s=machine.bytes_per_s / cache.kv_share_of_gpu(tensor_parallel, model["kv_heads"]),
+        hbm_bytes_per_s=None if hbm is None else hbm * tensor_parallel,
+    )
+
+
+def is_known(model: Row, cost_model: str) -> bool:
+    """Return whether the tables hold what the cost model needs: parameters, and for attention its FLOP a pair.
+
+    An indexer and a compressed cache compute something else over the context, for which the rows have no figures.
+    """
+    if cost_model == "2n":
+        return model["flops_per_token"] is not None
+    needed = ("layer_params", "head_params", "attention_flops_per_token_pair")
+    return all(model[name] is not None for name in needed) and model["attention"] not in (
+        "mla+indexer",
+        "mla+linear",
+        "compressed+swa",
+    )
+
+
+def kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str) -> Value:
+    """Return the bytes to load for K cached tokens.
+
+    Windows, chunks and fixed states have their own formula, so that K tokens are not K times the bytes of one.
+    The keys of an indexer and recurrent states keep their format whatever `kv_dtype` is.
+
+    Args:
+        model: A row of `models`.
+        cached_tokens: K.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
+    """
+    element = cache.KV_ELEMENT_BYTES[kv_dtype]
+    per_token = cache.quantised_kv_bytes(model["marginal_kv_bytes_per_token"], element)
+    per_token += model["indexer_bytes_per_token"]
+    kind, state, window = model["attention"], model["fixed_state_bytes"], model["sliding_window_tokens"]
+    if window:
+        held = cache.quantised_kv_bytes(state / window, element)
+        formula = cache.chunked_kv_bytes if kind == "gqa+chunked" else cache.windowed_kv_bytes
+        return formula(cached_tokens, per_token, held, window)
+    if kind.endswith("+linear"):
+        return cache.stateful_kv_bytes(cached_tokens, per_token, state)
+    return cache.cached_kv_bytes(cached_tokens, per_token)
+
+
+def context_flops(model: Row, cached_tokens: Value, prefill_tokens: Value) -> Value:
+    """Return FLOP of attention for T new tokens after K cached ones, by the model's own kind of attention.
+
+    Args:
+        model: A row of `models` of which `is_known` holds.
+        cached_tokens: K.
+        prefill_tokens: T.
+    """
+    per_pair, kind = model["attention_flops_per_token_pair"], model["attention"]
+    if kind == "mla":
+        expand, absorbed = "mla_upprojection_flops_per_cached_token", "absorbed_attention_flops_per_token_pair"
+        return attention.mla_attention_flops(cached_tokens, prefill_tokens, per_pair, model[expand], model[absorbed])
+    full = attention.attention_flops(attention.attended_pairs(cached_tokens, prefill_tokens), per_pair)
+    if not model["sliding_window_tokens"]:
+        return full
+    pairs_of = attention.chunked_pairs if kind == "gqa+chunked" else attention.windowed_pairs
+    pairs = pairs_of(cached_tokens, prefill_tokens, model["sliding_window_tokens"])
+    return full + attention.attention_flops(pairs, model["sliding_attention_flops_per_token_pair"])
+
+
+def turn_flops(model: Row, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
+    """Return FLOP of one turn: T x 2 N_active under `2n`, else F(T | K) with attention over the context."""
+    if cost_model == "2n":
+        flops: Value = prefill_tokens * model["flops_per_token"]
+        return flops
+    context = context_flops(model, cached_tokens, prefill_tokens)
+    return attention.prefill_flops(prefill_tokens, model["layer_params"], model["head_params"], context)
+
+
+def read_params(model: Row, prefill_tokens: Value) -> Value:
+    """Return the parameters that T tokens make a GPU read: layers, head and the experts drawn, no embedding."""
+    active = float(model["layer_params"] + model["head_params"])
+    total = model["total_params"] - model["active_params"] + active
+    experts, drawn = model["experts"] or 1, model["experts_per_token"] or 1
+    return weights.touched_params(total, active, experts, drawn, prefill_tokens)
+
+
+def transfer_s(model: Row, machine: Machine, cached_tokens: Value, kv_dtype: str) -> Value:
+    """Return t_PCIe in seconds."""
+    return kv_bytes(model, cached_tokens, kv_dtype) / machine.bytes_per_s
+
+
+def compute_s(model: Row, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
+    """Return t_GPU in seconds under a cost model of which `is_known` holds.
+
+    `full` is `attention` with the floor of reading the weights once, for a batch of one.
+
+    Raises:
+        ValueError: `full` without a memory bandwidth.
+    """
+    if cost_model == "2n":
+        return kappa.compute_s(prefill_tokens, model["flops_per_token"], machine.flop_per_s)
+    seconds = turn_flops(model, cached_tokens, prefill_tokens, cost_model) / machine.flop_per_s
+    if cost_model == "attention":
+        return seconds
+    if machine.hbm_bytes_per_s is None:
+        raise ValueError("cost model full needs the bandwidth of the accelerator's memory")
+    params = read_params(model, prefill_tokens)
+    return weights.floored_compute_s(seconds, weights.weights_s(params, weights.WEIGHT_BYTES, machine.hbm_bytes_per_s))
+
+
+def recompute_s(model: Row, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
+    """Return the seconds to compute K and T from nothing instead of loading K."""
+    nothing: Value = cached_tokens * 0
+    return compute_s(model, machine, nothing, cached_tokens + prefill_tokens, cost_model)

@@ -1,0 +1,121 @@
+"""What a link, a scheduler and a power supply make of turns, one pure function a formula, each an SQL macro too."""
+
+from __future__ import annotations
+
+import math
+
+from pipelines.values import greatest, least
+
+
+def layerwise_ttft_s(transfer_s: float, compute_s: float, layers: float) -> float:
+    """Return the time to first token in seconds where a layer is loaded while the one before it computes.
+
+    max(t_x, t_c) + min(t_x, t_c) / L: all but one layer of the shorter hides behind the longer.
+    Source: paper.md, section 4; pipelined loading, CachedAttention, USENIX ATC 2024.
+
+    >>> layerwise_ttft_s(8.0, 4.0, 4)
+    9.0
+    """
+    first: float = least(transfer_s, compute_s) / layers
+    longest: float = greatest(transfer_s, compute_s)
+    return longest + first
+
+
+def write_back_s(new_tokens: float, kv_bytes_per_token: float, to_host_bytes_per_s: float) -> float:
+    """Return the time to store the keys and values of new tokens in host memory, in seconds: n x B_kv / BW_to_host.
+
+    New are prefilled and generated tokens alike. The direction is the other one, so it delays a load only where
+    both directions together exceed what the link carries at once. Source: definition.
+
+    >>> write_back_s(100, 1e6, 1e9)
+    0.1
+    """
+    return new_tokens * kv_bytes_per_token / to_host_bytes_per_s
+
+
+def tiered_bytes_per_s(link_bytes_per_s: float, tier_bytes_per_s: float, tier_share: float) -> float:
+    """Return the rate, in bytes/s, of a load of which `tier_share` (0 to 1) lies in a slower tier (NVMe, remote).
+
+    What lies in the tier comes at min(tier, link), for it still has to cross the link: the harmonic mean
+    1 / ((1 - s) / BW_link + s / min(BW_tier, BW_link)). Source: definition.
+
+    >>> tiered_bytes_per_s(50e9, 10e9, 0.5) / 1e9
+    16.666666666666668
+    """
+    slower: float = least(tier_bytes_per_s, link_bytes_per_s)
+    return 1 / ((1 - tier_share) / link_bytes_per_s + tier_share / slower)
+
+
+def needed_bytes_per_s(kv_bytes: float, compute_s: float) -> float:
+    """Return the bandwidth at which loading takes as long as computing, in bytes/s: bytes / t_GPU.
+
+    >>> needed_bytes_per_s(1e9, 0.1)
+    10000000000.0
+    """
+    return kv_bytes / compute_s
+
+
+def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
+    """Return how many requests a second a link carries: BW / bytes a request; infinite where nothing is loaded.
+
+    >>> requests_per_s(50e9, 2e9), requests_per_s(50e9, 0)
+    (25.0, inf)
+    """
+    return bytes_per_s / kv_bytes_per_request if kv_bytes_per_request > 0 else math.inf
+
+
+def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_per_pair: float) -> float:
+    """Return FLOP per cached token to compute K tokens again instead of loading them: 2 N_layers + alpha (K + 1) / 2.
+
+    It is (F(K + T given 0) - F(T given K)) / K of full attention, whatever T. Source: paper.md, section 4, where K + 1 is K.
+
+    >>> recompute_flops_per_token(9, 100, 4)
+    220.0
+    """
+    return 2 * layer_params + flops_per_pair * (cached_tokens + 1) / 2
+
+
+def break_even_bytes_per_s(kv_bytes_per_token: float, recompute_flops_per_token: float, flop_per_s: float) -> float:
+    """Return the bandwidth above which loading is faster than computing again: B_kv C_eff / FLOP a cached token.
+
+    Source: paper.md, section 4.
+
+    >>> break_even_bytes_per_s(1e5, 1e11, 5e14) / 1e6
+    500.0
+    """
+    return kv_bytes_per_token * flop_per_s / recompute_flops_per_token
+
+
+def crossover_cached_tokens(
+    kv_bytes_per_token: float, bytes_per_s: float, flop_per_s: float, layer_params: float, flops_per_pair: float
+) -> float:
+    """Return the K, in tokens, from which on loading is faster than computing again; 0 where it always is.
+
+    2 N_layers + alpha (K + 1) / 2 = B_kv C_eff / BW, solved for K. Full attention; source: paper.md, section 4.
+
+    >>> crossover_cached_tokens(100, 10, 1000, 2000, 8)
+    1499.0
+    """
+    flops = kv_bytes_per_token * flop_per_s / bytes_per_s
+    tokens: float = greatest(2 * (flops - 2 * layer_params) / flops_per_pair - 1, 0)
+    return tokens
+
+
+def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float) -> float:
+    """Return the energy of a turn in joules: idle power while it loads, busy power while it computes.
+
+    Source: the paper's power traces, 22 to 28 % of the TDP while memory bound; the two powers are inputs.
+
+    >>> energy_j(100, 700, 0.9, 0.1)
+    160.0
+    """
+    return idle_w * transfer_s + busy_w * compute_s
+
+
+def average_power_w(idle_w: float, busy_w: float, transfer_share: float) -> float:
+    """Return the mean power of a turn in watts: idle x share of transfer + busy x the rest.
+
+    >>> average_power_w(100, 700, 0.75)
+    250.0
+    """
+    return idle_w * transfer_share + busy_w * (1 - transfer_share)

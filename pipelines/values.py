@@ -1,0 +1,25 @@
+"""Numbers and arrays alike: the formulae take a Python number or an array of them and return the same kind."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Value = TypeVar("Value", float, Floats)
+
+
+def least(first: Any, second: Any) -> Any:  # noqa: ANN401 - a number or an array, whichever comes in
+    """Return the smaller of two, element by element where one is an array."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return np.minimum(first, second)
+    return min(first, second)
+
+
+def greatest(first: Any, second: Any) -> Any:  # noqa: ANN401 - a number or an array, whichever comes in
+    """Return the larger of two, element by element where one is an array."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return np.maximum(first, second)
+    return max(first, second)

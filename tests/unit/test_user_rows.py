@@ -1,0 +1,224 @@
+"""A user's own rows: they appear everywhere, and what is wrong in them is told with file, row and column."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assets.cli import main
+from pipelines.boundness import boundness
+from pipelines.costs import is_known
+from pipelines.hardware import hardware_tables
+from pipelines.units import parse_bytes_per_s
+from warehouse.errors import KappaError
+from warehouse.reference_rows import FOLDER, load_reference, user_folder, user_rows_identity
+from warehouse.reference_tables import USER_TABLES
+from warehouse.user_rows import put_rows
+
+SURE = {"retrieved": "2026-11-29", "confidence": "high", "source": "our own box"}
+OURS: dict[str, list[dict[str, Any]]] = {
+    "models": [
+        {
+            "model": "our-1b", "repo_id": "us/our-1b", "attention": "gqa",
+            "total_params": 10**9, "active_params": 10**9,
+            "layers": 10, "heads": 8, "kv_heads": 2, "head_dim": 64, "kv_bytes_per_token": 5120,
+            "max_context_tokens": 32768, "tokenizer": "qwen3", "is_tokenizer_proxy": "false", "is_moe": "false",
+            "layer_params": 9 * 10**8, "head_params": 10**8, "full_attention_layers": 10, "sliding_layers": 0,
+            "linear_layers": 0, "v_head_dim": 64, "marginal_kv_bytes_per_token": 5120, "fixed_state_bytes": 0,
+            "indexer_bytes_per_token": 0, "attention_flops_per_token_pair": 20480, **SURE,
+        }
+    ],
+    "accelerators": [
+        {"accelerator": "our-gpu", "dense_bf16_flop_per_s": 1e14, "hbm_bytes": 1e10, "hbm_bytes_per_s": 1e12, **SURE}
+    ],
+    "links": [{"link": "our-link", "kind": "pcie", "peak_bytes_per_s": 2e10, "sustained_bytes_per_s": 1e10, **SURE}],
+    "platforms": [{"accelerator": "our-gpu", "link": "our-link", "basis": "physical", **SURE}],
+    "headlines": [
+        {"model": "our-1b", "accelerator": "", "link": "", "basis": ""},
+        {"model": "", "accelerator": "our-gpu", "link": "our-link", "basis": "physical"},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Path:
+    """Return a home's folder of rows that names a model and a platform of its own."""
+    folder = user_folder(tmp_path)
+    folder.mkdir()
+    for name, rows in OURS.items():
+        write(folder / f"{name}.csv", rows)
+    return folder
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows with their own columns and no more."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def spoil(user: Path, name: str, **cells: object) -> Path:
+    """Change cells of the first row of one file."""
+    path = user / f"{name}.csv"
+    write(path, [OURS[name][0] | cells, *OURS[name][1:]])
+    return path
+
+
+def test_rows_are_joined_like_any_other(user: Path) -> None:
+    """Model, platform and kappa_crit; columns that may be empty were left out of the files."""
+    tables = hardware_tables(FOLDER, user)
+    assert "our-1b" in tables["models"]["model"].to_pylist()
+    rows = {
+        (row["model"], row["kv_dtype"]): row["kappa_crit"]
+        for row in tables["kappa_crit"].to_pylist()
+        if row["accelerator"] == "our-gpu"
+    }
+    # 2e9 / 5120 x 1e10 / (0.55 x 1e14) = 390,625 x 1.81818e-4 = 71.0227
+    assert rows["our-1b", "bf16"] == pytest.approx(71.0227, rel=1e-6)
+    assert "llama-3.1-70b" in {model for model, _ in rows}
+    (model,) = [row for row in tables["models"].to_pylist() if row["model"] == "our-1b"]
+    assert is_known(model, "full")
+
+
+def test_headlines_get_blocks_and_cost_models(user: Path) -> None:
+    """The user's headline is joined at every block size, under every cost model."""
+    hardware, headlines = hardware_tables(FOLDER, user), load_reference("headlines", FOLDER, user)
+    batch = {"cached_tokens": np.array([1000]), "prefill_tokens": np.array([10])}
+    names = {"workload": "w", "tokenizer": "qwen3", "counting": "text"}
+    rows = boundness([batch], **names, hardware=hardware, headlines=headlines).to_pylist()
+    ours = {
+        (row["block_tokens"], row["cost_model"])
+        for row in rows
+        if (row["model"], row["accelerator"]) == ("our-1b", "our-gpu")
+    }
+    # 3 blocks x 3 cost models
+    assert ours == {(block, cost) for block in (1, 16, 256) for cost in ("2n", "attention", "full")}
+
+
+def test_kappa_crit_knows_them(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a choice they are among the headlines; by name they answer."""
+    home = str(user.parent)
+    assert main(["crit", "--home", home, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {"our-1b"} < {row["model"] for row in rows}
+    assert {"our-gpu"} < {row["accelerator"] for row in rows}
+    assert main(["crit", "--home", home, "--model", "our-1B"]) == 1
+    assert "nearest are our-1b" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "told"),
+    [
+        ("models", {"layers": "ten"}, "row 2, column layers: 'ten' is not a whole number"),
+        ("models", {"source": ""}, "row 2, column source: is empty"),
+        ("models", {"retrieved": "yesterday"}, "row 2, column retrieved: 'yesterday' is not a day"),
+        ("models", {"model": "llama-3.1-8b"}, "row 2, column model: the same as in row 2 of"),
+        ("models", {"kv_bytes": 5120}, "row 1, column kv_bytes: the columns have to be"),
+        (
+            "accelerators",
+            {"dense_bf16_flop_per_s": "100 TFLOP/s"},
+            "row 2, column dense_bf16_flop_per_s: '100 TFLOP/s'",
+        ),
+        ("accelerators", {"hbm_bytes": "-1"}, "row 2, column hbm_bytes: '-1' is below 0"),
+        ("links", {"peak_bytes_per_s": "20GB/s"}, "row 2, column peak_bytes_per_s: '20GB/s' is not a number"),
+        ("links", {"kind": "cable"}, "row 2, column kind: 'cable' is not one of pcie"),
+        ("platforms", {"link": "their-link"}, "row 2, column link: 'their-link' is not in links.csv"),
+        (
+            "platforms",
+            {"confidence": "secondary"},
+            "row 3, column model, accelerator: is no platform, or is known only",
+        ),
+        ("headlines", {"model": "our-2b"}, "row 2, column model: 'our-2b' is not in models.csv"),
+    ],
+)
+def test_what_is_wrong_is_told(user: Path, name: str, cells: dict[str, object], told: str) -> None:
+    """File, row and column, whichever file it is."""
+    path = spoil(user, name, **cells)
+    with pytest.raises(KappaError) as caught:
+        [load_reference(table, user=user) for table in USER_TABLES]
+    assert caught.value.why.startswith(told)
+    assert caught.value.what == f"{path if 'row 3' not in told else user / 'headlines.csv'} is not usable"
+
+
+def test_without_a_source_unit_or_date(user: Path) -> None:
+    """A column that tells where a figure comes from cannot be left out."""
+    rows = [{key: value for key, value in OURS["links"][0].items() if key != "source"}]
+    write(user / "links.csv", rows)
+    with pytest.raises(KappaError, match="row 1, column source: the columns have to be"):
+        load_reference("links", user=user)
+
+
+def test_a_file_of_another_name_is_told(user: Path) -> None:
+    """A misspelt file would be lost in silence."""
+    (user / "model.csv").write_text("model\n", "utf8")
+    with pytest.raises(KappaError, match=r"model\.csv is not usable, no table has that name, call it one of models"):
+        load_reference("links", user=user)
+
+
+def test_identity_follows_every_byte(user: Path) -> None:
+    """What is made from the rows is made again when they change, and only then."""
+    before = user_rows_identity(user)
+    assert before == user_rows_identity(user) != ""
+    spoil(user, "links", sustained_bytes_per_s=2e10)
+    assert user_rows_identity(user) != before
+    assert user_rows_identity(user / "none") == user_rows_identity(None) == ""
+
+
+def test_rows_that_kappa_adds_keep_the_others(tmp_path: Path) -> None:
+    """A measured row of the same names is replaced, others stay, and a folder is made where there is none."""
+    user = user_folder(tmp_path)
+    row = {
+        "accelerator": "a", "link": "l", "device_name": "d", "bf16_flop_per_s": 1e14, "fp16_flop_per_s": None,
+        "fp8_flop_per_s": None, "pinned_to_device_bytes_per_s": 1e10, "pinned_to_host_bytes_per_s": 1e10,
+        "pageable_to_device_bytes_per_s": 1e9, "pageable_to_host_bytes_per_s": 1e9, "hbm_bytes_per_s": 1e12,
+        "torch_version": "2", "runtime_version": None, "retrieved": "2026-11-29", "is_example": False, "source": "s",
+    }  # fmt: skip
+    for link, rate in (("l", 1e14), ("m", 2e14), ("l", 3e14)):
+        put_rows(user, "measured", [row | {"link": link, "bf16_flop_per_s": rate}], ("accelerator", "link"))
+    found = load_reference("measured", user=user).to_pylist()
+    # l replaced, m kept
+    assert [(row["link"], row["bf16_flop_per_s"]) for row in found] == [("m", 2e14), ("l", 3e14)]
+    assert [path.name for path in user.iterdir()] == ["measured.csv"]
+
+
+class TestUnits:
+    """Units cannot be mixed up: each mistake gives another number, or an error."""
+
+    def test_bits_for_bytes(self) -> None:
+        """400 Gb/s is 50 GB/s."""
+        # 400e9 / 8 = 50e9
+        assert parse_bytes_per_s("400Gb/s") == 50e9 == parse_bytes_per_s("400GB/s") / 8
+
+    def test_gb_for_gib(self) -> None:
+        """64 GiB/s is 7.4 % more than 64 GB/s."""
+        # 64 x 2^30 = 68,719,476,736
+        assert parse_bytes_per_s("64GiB/s") == 68_719_476_736 != parse_bytes_per_s("64GB/s")
+
+    def test_no_unit(self) -> None:
+        """A bare number is refused, in the command and in a file."""
+        with pytest.raises(KappaError, match="needs a positive number and a unit"):
+            parse_bytes_per_s("64")
+
+    def test_sparse_for_dense(self) -> None:
+        """A dense column that holds the vendor's headline is refused."""
+        self.refuse("accelerators", {"dense_bf16_flop_per_s": 2e14, "sparse_bf16_flop_per_s": 2e14}, "sparse")
+
+    def test_two_directions_for_one(self) -> None:
+        """A measurement above the peak of one direction is a sum of both."""
+        self.refuse("links", {"sustained_bytes_per_s": 4e10}, "above the peak of one direction")
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, user: Path) -> None:
+        self.user = user
+
+    def refuse(self, name: str, cells: dict[str, object], why: str) -> None:
+        """Check that a row with these cells is refused."""
+        spoil(self.user, name, **cells)
+        with pytest.raises(KappaError, match=why):
+            load_reference(name, user=self.user)

@@ -1,0 +1,110 @@
+"""Which tables of sourced rows there are, what their rows refer to, and which of them a user may extend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warehouse import fields as f
+from warehouse import hardware_fields as h
+from warehouse.schema import Table
+from warehouse.tables import ACCELERATORS, LINKS, MODELS, PLATFORMS, PUBLISHED
+
+_TYPED_MODELS = tuple(field for field in MODELS.fields if field is not h.FLOPS_PER_TOKEN)
+# Measured platforms come from `measured`, with their figures.
+_TYPED_PLATFORMS = tuple(
+    replace(field, values=("paper", "physical")) if field is h.BASIS else field for field in PLATFORMS.fields
+)
+HEADLINES = Table(
+    "headlines",
+    "one model, or one platform, that figures and coarse blocks are made for",
+    ("model", "accelerator", "link", "basis"),
+    (h.MODEL.or_null(), h.ACCELERATOR.or_null(), h.LINK.or_null(), h.BASIS.or_null()),
+)
+PAPER_MODELS = Table(
+    "paper_models",
+    "one model as the paper puts it into its formulae",
+    ("model",),
+    (
+        h.MODEL,
+        replace(h.ACTIVE_PARAMS, nullable=False),
+        replace(h.KV_BYTES_PER_TOKEN, nullable=False),
+        h.PRINTED_KAPPA_M,
+        f.SOURCE,
+    ),
+)
+PAPER_ACCELERATORS = Table(
+    "paper_accelerators",
+    "one accelerator as the paper puts it into its formulae",
+    ("accelerator",),
+    (h.ACCELERATOR, h.EFFECTIVE_FLOP_PER_S, f.SOURCE),
+)
+PAPER_LINKS = Table(
+    "paper_links",
+    "one link as the paper puts it into its formulae",
+    ("link",),
+    (h.LINK, h.BYTES_PER_S, f.SOURCE),
+)
+MEASURED = Table(
+    "measured",
+    "one accelerator with its link as `kappa measure` found it",
+    ("accelerator", "link"),
+    (
+        h.ACCELERATOR,
+        h.LINK,
+        h.DEVICE_NAME,
+        h.MATMUL_BF16,
+        h.MATMUL_FP16,
+        h.MATMUL_FP8,
+        h.PINNED_TO_DEVICE,
+        h.PINNED_TO_HOST,
+        h.PAGEABLE_TO_DEVICE,
+        h.PAGEABLE_TO_HOST,
+        h.DEVICE_COPY,
+        h.TORCH_VERSION,
+        h.RUNTIME_VERSION,
+        h.RETRIEVED,
+        h.IS_EXAMPLE,
+        f.SOURCE,
+    ),
+)
+MEASUREMENTS = Table(
+    "measurements",
+    "one size or number format that `kappa measure` tried",
+    ("accelerator", "link", "quantity", "memory", "direction", "dtype", "size"),
+    (
+        h.ACCELERATOR,
+        h.LINK,
+        h.DEVICE_NAME,
+        h.RETRIEVED,
+        h.MEASURED_QUANTITY,
+        h.MEMORY,
+        h.DIRECTION,
+        h.DTYPE,
+        h.SIZE,
+        h.RATE,
+        h.RATE_UNIT,
+    ),
+)
+REFERENCE: dict[str, Table] = {
+    "models": Table("models", MODELS.grain, MODELS.key, _TYPED_MODELS),
+    "accelerators": ACCELERATORS,
+    "links": LINKS,
+    "platforms": Table("platforms", PLATFORMS.grain, PLATFORMS.key, _TYPED_PLATFORMS),
+    "headlines": HEADLINES,
+    "measured": MEASURED,
+    "measurements": MEASUREMENTS,
+    "paper_models": PAPER_MODELS,
+    "paper_accelerators": PAPER_ACCELERATORS,
+    "paper_links": PAPER_LINKS,
+    "published": PUBLISHED,
+}
+# Tables that a user adds rows to, in HOME/reference/<name>.csv.
+USER_TABLES = ("models", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
+USER_FOLDER = "reference"
+NAMES_FROM = {
+    "platforms": {"accelerator": "accelerators", "link": "links"},
+    "headlines": {"model": "models", "accelerator": "accelerators", "link": "links"},
+    "paper_models": {"model": "models"},
+    "paper_accelerators": {"accelerator": "accelerators"},
+    "paper_links": {"link": "links"},
+}

@@ -1,0 +1,61 @@
+-- Every number that the paper prints, beside what reproduces it. A workload's figure is reproduced by its full set.
+-- What is worked here uses other inputs than the tables of the paper, or stands beside a measurement.
+CREATE VIEW paper_values AS
+WITH on_paper AS (SELECT * FROM kappa_crit WHERE basis = 'paper' AND kv_dtype = 'bf16'),
+crit_at_15 AS (
+    SELECT kappa_crit AS crit FROM on_paper WHERE model = 'qwen3-235b-a22b' AND link = 'vllm-0.10.1-lmcache-0.3.5'
+),
+tokens AS (
+    SELECT
+        max(value) FILTER (workload = 'sharegpt' AND metric = 'cached_tokens' AND statistic = 'mean') AS sharegpt_k,
+        max(value) FILTER (workload = 'sharegpt' AND metric = 'prefill_tokens' AND statistic = 'mean') AS sharegpt_t,
+        max(value) FILTER (workload = 'narrativeqa' AND metric = 'cached_tokens' AND statistic = 'p50') AS narrativeqa_k,
+        max(value) FILTER (workload = 'narrativeqa' AND metric = 'prefill_tokens' AND statistic = 'mean') AS narrativeqa_t
+    FROM published WHERE starts_with(source, 'arXiv 2601.19910')
+),
+power AS (
+    SELECT workload, max(value) AS mean_w FROM published
+    WHERE metric = 'power_w' AND statistic = 'mean at 70 requests/s' GROUP BY workload
+),
+worked AS (
+    SELECT 'kappa_crit' AS metric, 'llama-3.1-405b/h100-sxm/pcie5-x16' AS statistic, NULL AS workload,
+        kappa_crit(kappa_m(810e9, 516e3), kappa_hw(64e9, 2000e12)) AS value
+    UNION ALL SELECT 'kappa_crit', 'llama-3.1-405b/h100-sxm/vllm-0.10.1-lmcache-0.3.5', NULL,
+        kappa_crit(kappa_m(810e9, 516e3), kappa_hw(15e9, 2000e12))
+    UNION ALL SELECT 'pcie_overhead', NULL, NULL, pcie_overhead(kappa_ratio(65536, 64), crit) FROM crit_at_15
+    UNION ALL SELECT 'transfer_share', '65K', NULL,
+        transfer_share(pcie_overhead(kappa_ratio(65536, 64), crit)) FROM crit_at_15
+    UNION ALL SELECT 'transfer_share', '8K', NULL,
+        transfer_share(pcie_overhead(kappa_ratio(8192, 128), crit)) FROM crit_at_15
+    UNION ALL SELECT 'tokens_per_iteration', NULL, 'sharegpt',
+        scheduled_tokens(479150, kappa_ratio(sharegpt_k, sharegpt_t)) FROM tokens WHERE sharegpt_t IS NOT NULL
+    UNION ALL SELECT 'tokens_per_iteration', NULL, 'narrativeqa',
+        scheduled_tokens(479150, kappa_ratio(narrativeqa_k, narrativeqa_t)) FROM tokens WHERE narrativeqa_t IS NOT NULL
+    UNION ALL SELECT 'tdp_share', workload, NULL, mean_w / 700 FROM power
+),
+printed AS (
+    SELECT
+        c.*,
+        coalesce(w.value, CASE WHEN c.is_full_set THEN c.ours END) AS reproduced
+    FROM paper_comparison c
+    LEFT JOIN worked w
+        ON c.metric = w.metric AND c.workload IS NOT DISTINCT FROM w.workload
+        AND (w.statistic IS NULL OR w.statistic = c.statistic
+             OR (c.metric = 'transfer_share' AND contains(c.quantity, 'K = ' || w.statistic)))
+    WHERE starts_with(c.source, 'arXiv 2601.19910')
+)
+SELECT
+    quantity, workload, metric, statistic,
+    value AS printed,
+    reproduced,
+    reproduced / value - 1 AS residual,
+    CASE
+        WHEN reproduced IS NULL THEN 'not reproduced'
+        WHEN abs(reproduced / value - 1) <= 0.01 THEN 'within 1 %'
+        WHEN abs(reproduced - value) <= printed_digit / 2 THEN 'equal when rounded'
+        ELSE 'differs'
+    END AS verdict,
+    is_asserted,
+    why
+FROM printed
+ORDER BY workload NULLS FIRST, quantity
