@@ -9,6 +9,7 @@ import dataclasses
 import logging
 from collections.abc import Iterator
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from warehouse.errors import KappaError
 from warehouse.staging import Draft, Product, Staging, identity_of
 
 LOG = logging.getLogger("kappa")
+ENGINES = ("fastokens", "tokenizers")
 COUNTS, TURNS_FILE = "counts.parquet", "turns.parquet"
 TEXT_BATCH = 2048
 
@@ -204,7 +206,10 @@ def conversations_identity(raw: dict[str, Any]) -> str:
 
 def counts_identity(conversations: str, fingerprint: str) -> str:
     """Return the identity of the counts of these conversations by a tokenizer."""
-    return identity_of(step="counts", code=code_version(), conversations=conversations, fingerprint=fingerprint)
+    engines = {name: version(name) for name in ENGINES}
+    return identity_of(
+        step="counts", code=code_version(), conversations=conversations, fingerprint=fingerprint, engines=engines
+    )
 
 
 def turns_identity(counts: str, counting: str) -> str:

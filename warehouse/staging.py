@@ -14,7 +14,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,15 @@ class Staging:
             self._point(place, newest.parent.name)
         for meta in place.glob(f"*/{META}"):
             if meta.parent.name != identity and self._is_older(meta, own):
-                shutil.rmtree(meta.parent, ignore_errors=True)
+                self._discard(meta.parent)
+
+    @staticmethod
+    def _discard(folder: Path) -> None:
+        """Take a product away as a whole: a kill in the middle of removing it leaves no half that looks whole."""
+        waste = folder.with_name(f".draft-{os.getpid()}-{uuid.uuid4().hex[:8]}")
+        with suppress(FileNotFoundError):
+            folder.rename(waste)
+        shutil.rmtree(waste, ignore_errors=True)
 
     @staticmethod
     def _is_older(meta: Path, own: int) -> bool:
