@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assets.cli import home_path
-from pipelines import cache, costs, kappa, serving
+from pipelines import cache, costs, kappa, serving, weights
 from pipelines.costs import Machine
 from pipelines.machines import Sources, machine_of
 from pipelines.units import parse_bytes_per_s
@@ -112,10 +113,11 @@ def _answer(
         "block_tokens": options.chunk,
         "flop_per_s": setting.machine.flop_per_s,
         "bytes_per_s": setting.machine.bytes_per_s,
+        "least_gpus": _least_gpus(sources, row["accelerator"], setting.model),
     }
     if options.workload is None:
         turn = turn_answer(setting, options.cached_tokens, options.new_tokens, options.chunk)
-        return Answer(about | turn | _more(options, sources, setting, turn, row["link"]), is_workload=False)
+        return Answer(about | turn | _more(options, sources, setting, turn, row), is_workload=False)
     tokenizer = setting.model["tokenizer"]
     if tokenizer not in series:
         series[tokenizer] = read_turns(options, tokenizer)
@@ -125,13 +127,20 @@ def _answer(
     return Answer(about | answer | {"is_sample": is_sample}, is_workload=True)
 
 
-def _more(options: argparse.Namespace, sources: Sources, setting: Setting, turn: Row, link_name: str) -> Row:
+def _least_gpus(sources: Sources, accelerator: str, model: Row) -> int | None:
+    """Return how many accelerators hold the model's bf16 weights; None where either size is not known."""
+    row = sources.named("accelerators", accelerator)
+    if row is None or model["total_params"] is None:
+        return None
+    gpus: float = model["total_params"] * weights.WEIGHT_BYTES / row["hbm_bytes"]
+    return math.ceil(gpus)
+
+
+def _more(options: argparse.Namespace, sources: Sources, setting: Setting, turn: Row, row: Row) -> Row:
     """Return what was asked for beyond the answer: write-back, T_sched, energy."""
     more: Row = {}
     if options.output_tokens is not None:
-        link = sources.named("links", link_name) or {}
-        # On a link that only a bandwidth is known of, both directions are taken as alike.
-        to_host = link.get("to_host_bytes_per_s") or setting.machine.bytes_per_s
+        to_host = _to_host(options, sources, setting, row)
         per_token = cache.quantised_kv_bytes(
             setting.model["marginal_kv_bytes_per_token"], cache.KV_ELEMENT_BYTES[setting.kv_dtype]
         )
@@ -143,6 +152,21 @@ def _more(options: argparse.Namespace, sources: Sources, setting: Setting, turn:
         more["energy_j"] = serving.energy_j(*powers, turn["transfer_s"], turn["compute_s"])
         more["average_power_w"] = serving.average_power_w(*powers, turn["transfer_share"])
     return more
+
+
+def _to_host(options: argparse.Namespace, sources: Sources, setting: Setting, row: Row) -> float:
+    """Return the rate of the way back to host memory, as fast as the way there where nothing else is known."""
+    measured = [
+        r for r in sources.rows["measured"] if (r["accelerator"], r["link"]) == (row["accelerator"], row["link"])
+    ]
+    if options.bandwidth:
+        rate = parse_bytes_per_s(options.bandwidth)
+    elif row["basis"] == "measured":
+        rate = measured[0]["pinned_to_host_bytes_per_s"]
+    else:
+        link = sources.named("links", row["link"]) or {}
+        rate = link["to_host_bytes_per_s"] or _rate(link)
+    return float(rate) / cache.kv_share_of_gpu(options.tensor_parallel, setting.model["kv_heads"])
 
 
 def read_turns(options: argparse.Namespace, tokenizer: str) -> Series:

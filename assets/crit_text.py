@@ -123,12 +123,13 @@ def _subject(answer: Answer) -> str:
 
 def _block(found: list[Answer]) -> str:
     row = found[0].row
-    shared = "" if row["tensor_parallel"] == 1 else f", {row['tensor_parallel']} GPUs, as much as a whole token sees"
+    shared = "" if row["tensor_parallel"] == 1 else f", {row['tensor_parallel']} GPUs together"
     head = [
         f"{row['model']} on {row['accelerator']} over {row['link']}: basis {row['basis']}, {row['kv_dtype']} cache",
         f"{scaled(row['flop_per_s'], 'FLOP/s')}, {scaled(row['bytes_per_s'], 'B/s')} one direction{shared}",
         f"kappa_crit {number(row['kappa_crit'])} (cost model 2n)",
         _subject(found[0]),
+        *_too_large(row),
         "",
     ]
     lines = [line for line in (_WORKLOAD if found[0].is_workload else _TURN) if line[1] in row]
@@ -137,6 +138,16 @@ def _block(found: list[Answer]) -> str:
     widths = [max(len(line[n]) for line in cells) for n in range(len(cells[0]))]
     rows = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells]
     return "\n".join([*head, *rows])
+
+
+def _too_large(row: Row) -> list[str]:
+    """Return a line where the weights need more GPUs than were asked for: seconds are then those of no machine."""
+    least = row["least_gpus"]
+    if least is None or least <= row["tensor_parallel"]:
+        return []
+    return [
+        f"bf16 weights need at least {least} GPUs: ratios hold, seconds are as if one held them (--tensor-parallel)"
+    ]
 
 
 def _legend(found: list[Answer]) -> str:
@@ -148,4 +159,6 @@ def _legend(found: list[Answer]) -> str:
         lines.append(
             "K is the upper bound of reuse: everything said before is in host memory and nothing in the GPU's."
         )
+    if any(answer.row.get("is_sample") for answer in found):
+        lines.append("sample: generated text, not the data set")
     return "\n".join(lines)

@@ -22,6 +22,7 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
     depends_on = {
         "kappa_crit": [dg.AssetKey("models"), dg.AssetKey("platforms")],
         "boundness": [*turns, dg.AssetKey("kappa_crit")],
+        "design_questions": [*turns, dg.AssetKey("kappa_crit")],
     }
     is_reference = name in GROUPS
     specs = [

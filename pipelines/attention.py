@@ -2,6 +2,7 @@
 
 A pair is one new token attending to one token, itself included; T new tokens after K cached ones make
 T K + T (T + 1) / 2 pairs. Counts of tokens are whole numbers below 2^53 and come as numbers or arrays of one shape.
+Source, unless a docstring says otherwise: definition.
 """
 
 from __future__ import annotations

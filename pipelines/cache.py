@@ -1,4 +1,7 @@
-"""Bytes of cached keys and values, one pure function a formula. Each is an SQL macro of the same name too."""
+"""Bytes of cached keys and values, one pure function a formula. Each is an SQL macro of the same name too.
+
+Source, unless a docstring says otherwise: definition.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pipelines.sessions import TOOL
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-_BATCH = 2048
+_BATCH = 8192
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,10 +67,15 @@ def read_layout(messages: Path) -> Layout:
     return layout_of(*(columns[name].to_numpy() for name in columns.column_names))
 
 
-def texts_of(messages: Path) -> Iterator[pa.Array]:
-    """Yield the texts of a `messages.parquet` in batches, in the order of the file."""
-    for batch in pq.ParquetFile(messages).iter_batches(batch_size=_BATCH, columns=["text"], use_threads=False):
-        yield batch.column(0)
+def texts_of(messages: Path, batch: int = _BATCH) -> Iterator[pa.Array]:
+    """Yield the texts of a `messages.parquet` in the order of the file, at most `batch` of one row group at a time.
+
+    A row group ends after some megabytes of text; across row groups so many documents would be half a gigabyte.
+    """
+    file = pq.ParquetFile(messages)
+    for group in range(file.num_row_groups):
+        for rows in file.iter_batches(batch_size=batch, row_groups=[group], columns=["text"], use_threads=False):
+            yield rows.column(0)
 
 
 def texts_at(messages: Path, rows: Ints) -> list[str]:

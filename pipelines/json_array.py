@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-STEP_BYTES = 1 << 20
+from pipelines.json_repeats import RepeatDecoder
+
+# A record that the end of the buffer cuts is decoded twice: few are, of those that are a fraction of a step long.
+STEP_BYTES = 1 << 22
 MAX_ELEMENT_CHARACTERS = 1 << 30
 
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
@@ -70,14 +73,16 @@ def _bytes(text: str) -> int:
 class _Buffer:
     """The undecoded rest of a file as text; `fill` appends the next bytes, twice as many each time it has to wait."""
 
-    def __init__(self, handle: BinaryIO, on_bytes: Callable[[int], None]) -> None:
+    def __init__(self, handle: BinaryIO, on_bytes: Callable[[int], None], repeated: str | None = None) -> None:
         self.handle = handle
         self.on_bytes = on_bytes
+        self.raw_decode = (RepeatDecoder(_DECODER, repeated) if repeated else _DECODER).raw_decode
         self.decoder = codecs.getincrementaldecoder("utf-8")("kappa.surrogates")
         self.text = ""
         self.position = 0
         self.is_complete = False
         self.step = STEP_BYTES
+        self.last_size = 0
 
     def fill(self) -> bool:
         """Drop what was consumed and append the next bytes; False at the end of the file."""
@@ -107,9 +112,12 @@ class _Buffer:
 
     def value(self) -> Any:  # noqa: ANN401 - any JSON value
         """Decode one value and wait until the character behind it is seen; json.JSONDecodeError where there is none."""
+        # To fail costs as much as to decode: an element as long as the one before shall be there as a whole.
+        if len(self.text) - self.position < self.last_size:
+            self.fill()
         while True:
             try:
-                value, end = _DECODER.raw_decode(self.text, self.position)
+                value, end = self.raw_decode(self.text, self.position)
             except json.JSONDecodeError as error:
                 is_short = error.msg.startswith("Unterminated string") or error.pos >= len(self.text) - _NEAR_END
                 if len(self.text) > MAX_ELEMENT_CHARACTERS or not is_short or not self.fill():
@@ -117,6 +125,7 @@ class _Buffer:
                 continue
             if end == len(self.text) and not isinstance(value, dict | list | str) and self.fill():
                 continue
+            self.last_size = end - self.position
             self.consume(end)
             return value
 
@@ -135,7 +144,9 @@ class _Buffer:
         return self.handle.tell() - pending - _bytes(self.text[self.position :])
 
 
-def read_elements(path: Path, on_bytes: Callable[[int], None] = lambda _: None) -> Iterator[Element | Cut]:
+def read_elements(
+    path: Path, on_bytes: Callable[[int], None] = lambda _: None, repeated: str | None = None
+) -> Iterator[Element | Cut]:
     """Yield each element of a JSON array or of JSON lines, and a `Cut` for one that is not whole.
 
     Behind a line that is not JSON the next line is read; an array is read to the first such place.
@@ -143,12 +154,13 @@ def read_elements(path: Path, on_bytes: Callable[[int], None] = lambda _: None) 
     Args:
         path: the file, UTF-8; a byte order mark, lone surrogates and control characters in strings are accepted.
         on_bytes: called with the number of bytes of each block read.
+        repeated: the key of a long text that often is the one of the element before; it is then not decoded again.
 
     Raises:
         OSError: the file cannot be read.
     """
     with path.open("rb") as handle:
-        buffer = _Buffer(handle, on_bytes)
+        buffer = _Buffer(handle, on_bytes, repeated)
         yield from _array(buffer) if buffer.peek() == "[" else _lines(buffer)
 
 
@@ -182,7 +194,7 @@ def _lines(buffer: _Buffer) -> Iterator[Element | Cut]:
         line, position = buffer.line(), 0
         while position < len(line):
             try:
-                value, end = _DECODER.raw_decode(line, position)
+                value, end = buffer.raw_decode(line, position)
             except (ValueError, RecursionError) as error:
                 byte = buffer.offset() - _bytes(line[position:])
                 is_end = not buffer.peek()

@@ -1,4 +1,7 @@
-"""What a link, a scheduler and a power supply make of turns, one pure function a formula, each an SQL macro too."""
+"""What a link, a scheduler and a power supply make of turns, one pure function a formula, each an SQL macro too.
+
+Source, unless a docstring says otherwise: definition.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,8 @@ def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
 def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_per_pair: float) -> float:
     """Return FLOP per cached token to compute K tokens again instead of loading them: 2 N_layers + alpha (K + 1) / 2.
 
-    It is (F(K + T given 0) - F(T given K)) / K of full attention, whatever T. Source: paper.md, section 4, where K + 1 is K.
+    It is (F(K + T given 0) - F(T given K)) / K of full attention, whatever T.
+    Source: paper.md, section 4, which writes K for K + 1.
 
     >>> recompute_flops_per_token(9, 100, 4)
     220.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -111,6 +112,9 @@ class SessionsWriter:
         self.messages = 0
         self.text_bytes = 0
         self._used: dict[str, int] = {}
+        # Compressing and writing a batch leaves Python: it is done while the next one is read.
+        self._background = ThreadPoolExecutor(1)
+        self._written: Future[None] | None = None
         self._writer = pq.ParquetWriter(
             folder / MESSAGES, MESSAGES_SCHEMA, compression="lz4", use_dictionary=False, write_statistics=False
         )
@@ -146,11 +150,19 @@ class SessionsWriter:
         """Write one batch of messages as one row group."""
         self.messages += batch.num_rows
         self.text_bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
-        self._writer.write_batch(batch)
+        self._wait()
+        self._written = self._background.submit(self._writer.write_batch, batch)
+
+    def _wait(self) -> None:
+        """Wait for the batch before, and raise what went wrong with it."""
+        if self._written is not None:
+            self._written.result()
 
     def close(self) -> None:
         """Finish the three files."""
         self.flush()
+        self._wait()
+        self._background.shutdown()
         self._writer.close()
         numbers = np.arange(len(self.session_ids), dtype=np.int32)
         columns = [

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.chat_counting import count_chat
-from pipelines.counting import count_checked
+from pipelines.chat_layout import texts_of
+from pipelines.counting import check_budget, count_checked
 from pipelines.fetching import tokenizer_file_of
 from pipelines.products import conversations_name, counts_name, raw_name, tokenizer_name, turns_name
 from pipelines.progress import Progress
@@ -33,7 +33,7 @@ from warehouse.staging import Draft, Product, Staging, identity_of
 LOG = logging.getLogger("kappa")
 ENGINES = ("fastokens", "tokenizers")
 COUNTS, TURNS_FILE = "counts.parquet", "turns.parquet"
-TEXT_BATCH = 2048
+TEXT_BATCH = 8192
 
 
 def read_conversations(staging: Staging, workload: Workload) -> Product:
@@ -103,7 +103,9 @@ def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Produc
         return product
     messages = conversations.file(MESSAGES)
     progress = Progress(f"{workload.name}: count with {tokenizer}", conversations.meta["text_bytes"])
-    counted = count_checked(partial(_texts, messages), file, on_progress=progress.reach)
+    budget = check_budget(conversations.meta["text_bytes"])
+    texts = partial(texts_of, messages, TEXT_BATCH)
+    counted = count_checked(texts, file, check_bytes=budget, on_progress=progress.reach)
     with staging.build(name, identity) as draft:
         columns = pq.read_table(messages, columns=["session", "position", "role"])
         pq.write_table(columns.append_column("tokens", pa.array(counted.tokens, pa.int64())), draft.folder / COUNTS)
@@ -118,11 +120,6 @@ def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Produc
     how = f"{counted.engine}, {counted.checked_texts:,} texts compared with Hugging Face"
     LOG.info("%s: %s tokens (%s)", name, f"{int(counted.tokens.sum()):,}", how)
     return staging.require(name)
-
-
-def _texts(messages: Path) -> Iterator[pa.Array]:
-    for batch in pq.ParquetFile(messages).iter_batches(batch_size=TEXT_BATCH, columns=["text"], use_threads=False):
-        yield batch.column(0)
 
 
 def derive_turns(staging: Staging, workload: Workload, tokenizer: str) -> Product:

@@ -6,13 +6,16 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.boundness import boundness
+from pipelines.design_questions import design_questions
 from pipelines.hardware import hardware_tables
+from pipelines.machines import read_sources
 from pipelines.products import conversations_name, raw_name, table_name, tokenizer_name
 from pipelines.sessions import REJECTED
 from pipelines.sources import workloads
@@ -21,13 +24,23 @@ from warehouse.aggregates import percentiles_of, summary_of
 from warehouse.code_version import code_version
 from warehouse.errors import KappaError
 from warehouse.lake import write_table
-from warehouse.reference_rows import load_reference
+from warehouse.reference_rows import FOLDER, load_reference, user_folder, user_rows_identity
 from warehouse.staging import Product, Staging, identity_of
 from warehouse.tables import TABLES
 
 LOG = logging.getLogger("kappa")
-HARDWARE = ("models", "accelerators", "links", "platforms", "kappa_crit")
-STAGED = ("sources", "tokenizers", "rejects", "percentiles", "summary", *HARDWARE, "boundness", "published")
+HARDWARE = ("models", "accelerators", "links", "platforms", "kappa_crit", "headlines")
+STAGED = (
+    "sources",
+    "tokenizers",
+    "rejects",
+    "percentiles",
+    "summary",
+    *HARDWARE,
+    "boundness",
+    "design_questions",
+    "published",
+)
 
 
 def series(staging: Staging) -> list[Product]:
@@ -83,12 +96,19 @@ def stage_table(staging: Staging, table: str) -> Product:
 def _inputs(staging: Staging, table: str, parts: list[Product]) -> list[str]:
     """Return the identities of what a table depends on."""
     inputs = [product.identity for product in parts]
+    if table in (*HARDWARE, "boundness", "design_questions"):
+        inputs.append(user_rows_identity(user_rows(staging)))
     if table == "sources":
         found = [staging.require(conversations_name(workload)) for workload in _workloads(parts)]
         inputs += [_raw_identity(raw_of(staging, conversations)) for conversations in found]
     if table == "tokenizers":
         inputs += [staging.require(tokenizer_name(tokenizer)).identity for tokenizer in _tokenizers(parts)]
     return inputs
+
+
+def user_rows(staging: Staging) -> Path:
+    """Return the folder of the user's own rows, in the home folder that the products rest in."""
+    return user_folder(staging.root.parents[1])
 
 
 def _workloads(parts: list[Product]) -> list[str]:
@@ -199,13 +219,25 @@ def _summary(staging: Staging, parts: list[Product]) -> pa.Table:
 
 
 def _boundness(staging: Staging, parts: list[Product]) -> pa.Table:
-    del staging
-    hardware, headlines = hardware_tables(), load_reference("headlines")
+    user = user_rows(staging)
+    hardware, headlines = hardware_tables(FOLDER, user), load_reference("headlines", FOLDER, user)
     tables = []
     for part in some(parts):
         turns = pq.read_table(part.file(TURNS_FILE), columns=["cached_tokens", "prefill_tokens"])
         names = {name: part.meta[name] for name in ("workload", "tokenizer", "counting")}
         tables.append(boundness([turns], **names, hardware=hardware, headlines=headlines))
+    return pa.concat_tables(tables)
+
+
+def _design_questions(staging: Staging, parts: list[Product]) -> pa.Table:
+    user = user_rows(staging)
+    headlines = load_reference("headlines", FOLDER, user).to_pylist()
+    models, sources = [row["model"] for row in headlines if row["model"]], read_sources(FOLDER, user)
+    tables = []
+    for part in some(parts):
+        turns = pq.read_table(part.file(TURNS_FILE), columns=["cached_tokens", "prefill_tokens"])
+        names = {name: part.meta[name] for name in ("workload", "tokenizer", "counting")}
+        tables.append(design_questions([turns], **names, sources=sources, models=models))
     return pa.concat_tables(tables)
 
 
@@ -219,7 +251,7 @@ def some(parts: list[Product]) -> list[Product]:
 
 
 def _hardware(table: str) -> Callable[[Staging, list[Product]], pa.Table]:
-    return lambda _staging, _parts: hardware_tables()[table]
+    return lambda staging, _parts: hardware_tables(FOLDER, user_rows(staging))[table]
 
 
 _MAKERS: dict[str, Callable[[Staging, list[Product]], pa.Table]] = {
@@ -229,6 +261,8 @@ _MAKERS: dict[str, Callable[[Staging, list[Product]], pa.Table]] = {
     "percentiles": _percentiles,
     "summary": _summary,
     "boundness": _boundness,
+    "design_questions": _design_questions,
     "published": lambda _staging, _parts: load_reference("published"),
-    **{table: _hardware(table) for table in HARDWARE},
+    **{table: _hardware(table) for table in HARDWARE if table != "headlines"},
+    "headlines": lambda staging, _parts: load_reference("headlines", FOLDER, user_rows(staging)),
 }

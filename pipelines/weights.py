@@ -1,4 +1,7 @@
-"""Reading the weights: the floor under the time of a small prefill. Each function is an SQL macro of the same name."""
+"""Reading the weights: the floor under the time of a small prefill. Each function is an SQL macro of the same name.
+
+Source, unless a docstring says otherwise: definition.
+"""
 
 from __future__ import annotations
 

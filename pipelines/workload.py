@@ -50,10 +50,15 @@ def files_named(*paths: str) -> Selector:
     return select
 
 
-def read_records(file: InputFile, writer: SessionsWriter, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, Any]]:
-    """Yield (number, value) of each JSON element of a file, count the records, and note where the file is cut."""
+def read_records(
+    file: InputFile, writer: SessionsWriter, on_bytes: Callable[[int], None], repeated: str | None = None
+) -> Iterator[tuple[int, Any]]:
+    """Yield (number, value) of each JSON element of a file, count the records, and note where the file is cut.
+
+    `repeated` is the key of a long text that often is the one of the element before.
+    """
     writer.records[file.path] += 0
-    for element in read_elements(file.local, on_bytes):
+    for element in read_elements(file.local, on_bytes, repeated):
         writer.records[file.path] += 1
         if isinstance(element, Cut):
             writer.reject(cut_reject(file.path, element))

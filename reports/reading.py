@@ -9,7 +9,6 @@ from typing import Any
 
 from reports.histogram import BINS_PER_DECADE, SQL, Histogram, Key, histograms
 from warehouse.engine import read_only
-from warehouse.reference_rows import load_reference
 
 Row = dict[str, Any]
 COST_MODEL, KV_DTYPE, BLOCK_TOKENS = "2n", "bf16", 1
@@ -135,12 +134,12 @@ def read_report_data(database: Path) -> ReportData:
     Raises:
         KappaError: the file cannot be opened as a database.
     """
-    names, platforms = _headlines()
     with read_only(database) as connection:
 
         def rows(sql: str, **values: object) -> list[Row]:
             return list(connection.sql(sql, params=values or None).to_arrow_table().to_pylist())
 
+        names, platforms = _headlines(rows("FROM headlines"))
         tables = {name: rows(sql) for name, sql in _TABLES.items()}
         tokenizer, counting = shown_series(tables["summary"])
         known = {row["model"]: row for row in rows("SELECT * FROM models")}
@@ -163,8 +162,7 @@ def read_report_data(database: Path) -> ReportData:
     )
 
 
-def _headlines() -> tuple[list[str], list[Platform]]:
-    rows = load_reference("headlines").to_pylist()
+def _headlines(rows: list[Row]) -> tuple[list[str], list[Platform]]:
     models = [row["model"] for row in rows if row["model"] is not None]
     return models, [platform_of(row) for row in rows if row["model"] is None]
 

@@ -167,6 +167,29 @@ SIZE = _count("size", "bytes or rows", "bytes copied, or rows of the square matr
 RATE = _number("rate", "of rate_unit", "median rate over the repetitions")
 RATE_UNIT = _text("rate_unit", "unit of the rate", ("bytes/s", "FLOP/s"))
 
+QUESTION = _text(
+    "question",
+    "what is changed: the link, one memory for both, a latent cache, or the cache's number format",
+    ("nvlink-c2c", "unified-memory", "mla", "kv-quantisation"),
+)
+VARIANT = _text("variant", "to what it is changed; the first of a question is how it is built today")
+LINK_BYTES_PER_S = _number("link_bytes_per_s", "bytes/s", "bandwidth of one direction")
+COMPUTE_BOUND_SHARE = Field(
+    "compute_bound_turn_share",
+    pa.float64(),
+    "1",
+    "share of all turns with t_PCIe <= t_GPU (2n)",
+    minimum=0.0,
+    maximum=1.0,
+)
+GAINED_SHARE = Field(
+    "gained_turn_share",
+    pa.float64(),
+    "1",
+    "that share less the share as it is built today",
+    minimum=-1.0,
+    maximum=1.0,
+)
 PRINTED_DIGIT = _number("printed_digit", "of the metric", "one unit of the last digit that was printed").or_null(
     "one unit of the last digit that was printed; NULL where the figure is not the paper's"
 )

@@ -7,18 +7,12 @@ from dataclasses import replace
 from warehouse import fields as f
 from warehouse import hardware_fields as h
 from warehouse.schema import Table
-from warehouse.tables import ACCELERATORS, LINKS, MODELS, PLATFORMS, PUBLISHED
+from warehouse.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PLATFORMS, PUBLISHED
 
 _TYPED_MODELS = tuple(field for field in MODELS.fields if field is not h.FLOPS_PER_TOKEN)
 # Measured platforms come from `measured`, with their figures.
 _TYPED_PLATFORMS = tuple(
     replace(field, values=("paper", "physical")) if field is h.BASIS else field for field in PLATFORMS.fields
-)
-HEADLINES = Table(
-    "headlines",
-    "one model, or one platform, that figures and coarse blocks are made for",
-    ("model", "accelerator", "link", "basis"),
-    (h.MODEL.or_null(), h.ACCELERATOR.or_null(), h.LINK.or_null(), h.BASIS.or_null()),
 )
 PAPER_MODELS = Table(
     "paper_models",

@@ -175,6 +175,12 @@ KAPPA_CRIT = Table(
     ("model", "accelerator", "link", "basis", "kv_dtype"),
     (h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT),
 )
+HEADLINES = Table(
+    "headlines",
+    "one model, or one platform, that figures and coarse blocks are made for",
+    ("model", "accelerator", "link", "basis"),
+    (h.MODEL.or_null(), h.ACCELERATOR.or_null(), h.LINK.or_null(), h.BASIS.or_null()),
+)
 PERCENTILES = Table(
     "percentiles",
     "one percentile of one metric",
@@ -246,16 +252,62 @@ PUBLISHED = Table(
         f.TOLERANCE,
         f.IS_ASSERTED,
         f.SOURCE,
+        h.PRINTED_DIGIT,
+        h.WHY,
     ),
 )
 PAPER_COMPARISON = Table(
     "paper_comparison",
     "one published figure with ours beside it",
     ("quantity", "source"),
-    (*PUBLISHED.fields, f.OURS, f.RATIO, f.IS_FULL_SET, f.WITHIN_TOLERANCE),
+    (
+        *(field for field in PUBLISHED.fields if field not in (h.PRINTED_DIGIT, h.WHY)),
+        f.OURS,
+        f.RATIO,
+        f.IS_FULL_SET,
+        f.WITHIN_TOLERANCE,
+    ),
     is_view=True,
 )
-
+DESIGN_QUESTIONS = Table(
+    "design_questions",
+    "one variant of a design question for one workload and model",
+    (*_SERIES, "model", "basis", "question", "variant"),
+    (
+        f.WORKLOAD,
+        f.TOKENIZER,
+        f.COUNTING,
+        h.MODEL,
+        h.ACCELERATOR,
+        h.BASIS,
+        h.QUESTION,
+        h.VARIANT,
+        h.LINK_BYTES_PER_S,
+        h.KV_BYTES_PER_TOKEN,
+        h.KAPPA_CRIT,
+        h.COMPUTE_BOUND_SHARE,
+        h.GAINED_SHARE,
+    ),
+    partition_by=_SERIES,
+)
+PAPER_VALUES = Table(
+    "paper_values",
+    "one number that the paper prints, with what reproduces it",
+    ("quantity",),
+    (
+        f.QUANTITY,
+        f.WORKLOAD.or_null("NULL for a figure of hardware"),
+        f.PUBLISHED_METRIC,
+        f.STATISTIC,
+        h.PRINTED,
+        h.REPRODUCED,
+        h.RESIDUAL,
+        h.VERDICT,
+        f.IS_ASSERTED,
+        h.WHY,
+    ),
+    is_view=True,
+)
 TEMPLATE_OVERHEAD = Table(
     "template_overhead",
     "one turn by chat with the same turn by text beside it",
@@ -287,11 +339,14 @@ TABLES: dict[str, Table] = {
         LINKS,
         PLATFORMS,
         KAPPA_CRIT,
+        HEADLINES,
         PERCENTILES,
         SUMMARY,
         BOUNDNESS,
+        DESIGN_QUESTIONS,
         PUBLISHED,
         PAPER_COMPARISON,
+        PAPER_VALUES,
         TEMPLATE_OVERHEAD,
     )
 }

@@ -15,17 +15,27 @@ from pipelines.workload import InputFile, Workload, files_named, read_records
 def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int], None]) -> None:
     """Write each filing once, keyed by the sha256 of its text, and each record's question behind it."""
     documents = DocumentSessions(writer)
+    last, key = "", _key_of("")
     for file in files:
-        for record, value in read_records(file, writer, on_bytes):
+        for record, value in read_records(file, writer, on_bytes, repeated="Context"):
             try:
                 context, question = _parse(value)
             except UnusableError as error:
                 writer.reject(error.at(file.path, record))
                 continue
-            key = hashlib.sha256(without_surrogates(context).encode()).hexdigest()
+            if context != last:
+                last, key = context, _key_of(context)
             if not documents.knows(key):
                 documents.add_document(key, key, context, (file.path, record))
             documents.add_question(key, question)
+
+
+def _key_of(context: str) -> str:
+    try:
+        content = context.encode()
+    except UnicodeEncodeError:
+        content = without_surrogates(context).encode()
+    return hashlib.sha256(content).hexdigest()
 
 
 def _parse(value: Any) -> tuple[str, str]:  # noqa: ANN401 - any JSON value

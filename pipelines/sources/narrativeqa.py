@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.ahead import in_order
 from pipelines.documents import DocumentSessions
 from pipelines.hub import Hub
 from pipelines.sessions import Reject, SessionsWriter
@@ -18,6 +21,8 @@ COLUMNS = ("document.id", "document.text", "question.text")
 # A row can hold a story of a megabyte: eight of them are enough to be quick and few enough to be small.
 ROWS = 8
 BUFFER_BYTES = 1 << 20
+# Lists of rows that are read ahead of each file, with a story at most in each.
+HELD = 64
 
 
 def select(hub: Hub, repo_id: str, revision: str) -> list[str]:
@@ -33,43 +38,62 @@ def select(hub: Hub, repo_id: str, revision: str) -> list[str]:
     return [path for split in SPLITS for path in splits[split]]
 
 
+@dataclass(frozen=True)
+class Row:
+    """One row: its number, its story's id, the story's text at its first sight in the file, and what is missing."""
+
+    record: int
+    story: str | None
+    text: str | None
+    question: str | None
+    missing: str | None
+
+
 def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int], None]) -> None:
     """Write each story once, at its first row, and each row's question behind it."""
     documents = DocumentSessions(writer)
     for file in files:
         writer.records[file.path] += 0
-        for record, story, row, batch in _rows(file, on_bytes):
+    for file, rows, size in in_order([partial(_pieces, file) for file in files], HELD):
+        for row in rows:
             writer.records[file.path] += 1
-            question = batch[2][row].as_py()
-            if (missing := _missing(story, batch, row, question)) is not None:
-                writer.reject(Reject(file.path, record, "missing_field", f"{missing} is null", story))
+            if row.missing is not None or row.story is None or row.question is None:
+                writer.reject(Reject(file.path, row.record, "missing_field", f"{row.missing} is null", row.story))
                 continue
-            if not documents.knows(story):
-                documents.add_document(story, story, batch[1][row].as_py(), (file.path, record))
-            documents.add_question(story, question)
+            if row.text is not None and not documents.knows(row.story):
+                documents.add_document(row.story, row.story, row.text, (file.path, row.record))
+            documents.add_question(row.story, row.question)
+        on_bytes(size)
 
 
-def _missing(story: str | None, batch: list[pa.Array], row: int, question: str | None) -> str | None:
-    values = {
-        "document.id": story is not None,
-        "document.text": batch[1][row].is_valid,
-        "question.text": question is not None,
-    }
-    return next((name for name, is_there in values.items() if not is_there), None)
-
-
-def _rows(file: InputFile, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, str, int, list[pa.Array]]]:
-    """Yield (record, document id, row in the batch, the batch's three columns)."""
+def _pieces(file: InputFile) -> Iterator[tuple[InputFile, list[Row], int]]:
+    """Yield rows, at most one text that was not seen in the file in each list of them, and the bytes behind them."""
     parquet = _open(file)
     share = file.local.stat().st_size / max(1, parquet.metadata.num_rows)
+    seen: set[str] = set()
     record = 0
     for batch in _batches(file, parquet):
-        document, question = batch["document"], batch["question"]
-        columns = [document.field("id"), document.field("text"), question.field("text")]
-        for row, story in enumerate(columns[0].to_pylist()):
-            yield record, story, row, columns
-            record += 1
-        on_bytes(int(share * batch.num_rows))
+        rows: list[Row] = []
+        for row in _rows(batch, record, seen):
+            if row.text is not None and rows:
+                yield file, rows, int(share * len(rows))
+                rows = []
+            rows.append(row)
+        yield file, rows, int(share * len(rows))
+        record += batch.num_rows
+
+
+def _rows(batch: pa.RecordBatch, record: int, seen: set[str]) -> Iterator[Row]:
+    document, question = batch["document"], batch["question"]
+    texts = document.field("text")
+    pairs = zip(document.field("id").to_pylist(), question.field("text").to_pylist(), strict=True)
+    for place, (story, asked) in enumerate(pairs):
+        values = zip(COLUMNS, (story is not None, texts[place].is_valid, asked is not None), strict=True)
+        missing = next((name for name, is_there in values if not is_there), None)
+        is_new = missing is None and story not in seen
+        if is_new:
+            seen.add(story)
+        yield Row(record + place, story, texts[place].as_py() if is_new else None, asked, missing)
 
 
 def _batches(file: InputFile, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,9 @@ import pytest
 from hub_stand_in import HubStandIn
 from kappa_process import Kappa, errors_of
 
+from assets.sql_examples import PAGE, with_output
+from warehouse.home import Home
+
 SAYS = "sample: generated text"
 
 
@@ -105,3 +108,11 @@ def test_real_results_take_the_place_of_a_sample(sample: Sample, small: Kappa, h
         ("finqa", "qwen3", 3, False)
     ]
     assert kappa.rows("SELECT DISTINCT is_sample FROM sources") == [(False,)]
+
+
+def test_the_sql_page_shows_the_real_output(sample: Sample) -> None:
+    """Every query of docs/sql.md runs on the sample and gives the rows that stand below it."""
+    text = PAGE.read_text("utf8")
+    # 12 queries and 12 outputs
+    assert text.count("```sql") == text.count("```text") == 12
+    assert with_output(text, Home(sample.kappa.home)) == text

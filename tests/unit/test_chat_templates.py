@@ -173,7 +173,7 @@ def _assert_as_real(chat: Chat, file: TokenizerFile, fast: Counter, real: Callab
 
 def test_thousands_of_generated_chats(file: TokenizerFile, fast: Counter, real: Callable[[Chat], Pairs]) -> None:
     """K and T of every turn equal those of the real prompts, whatever order of roles and whatever texts."""
-    draw = random.Random(20)  # noqa: S311 - no secret
+    draw = random.Random(20)
     for _ in range(2000):
         _assert_as_real(_random_chat(draw), file, fast, real)
 

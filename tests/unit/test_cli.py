@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets import cli, crit, doctor, querying, running
+from assets import cli, crit, doctor, measure, querying, running
 from assets.cli import build_parser, home_path, main, readable
 from warehouse.code_version import package_version
 from warehouse.database import build_database
@@ -26,7 +26,10 @@ from warehouse.home import DATABASE, Home
 from warehouse.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = {"run": running, "refresh": running, "report": running, "sql": querying, "crit": crit, "doctor": doctor}
+COMMANDS = {
+    "run": running, "refresh": running, "report": running, "sql": querying, "crit": crit, "doctor": doctor,
+    "measure": measure,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +74,7 @@ class TestParser:
     """The options of the design, section 7."""
 
     def test_commands(self) -> None:
-        """Six commands, each with its module."""
+        """Seven commands, each with its module."""
         assert {name: module.__name__ for name, module in COMMANDS.items()} == cli._COMMANDS
         assert all(callable(getattr(module, name)) for name, module in COMMANDS.items())
 

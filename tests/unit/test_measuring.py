@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -118,6 +119,13 @@ def test_the_command_keeps_a_row_that_the_tables_pick_up(
     assert row["kappa_crit"] == pytest.approx(17.2218, rel=1e-4)
     assert main(["crit", *home, "--accelerator", "h100-sxm", "--basis", "measured", "--model", "llama-3.1-70b"]) == 0
     assert "measured" in capsys.readouterr().out
+    question = ["--cached-tokens", "1000", "--new-tokens", "10", "--output-tokens", "90", "--tensor-parallel", "2"]
+    chosen = ["crit", *home, "--accelerator", "h100-sxm", "--basis", "measured", "--model", "llama-3.1-70b"]
+    assert main([*chosen, *question, "--format", "json", "--cost-model", "2n"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)
+    # 100 x 327,680 / (2 x 19.99628e9), and 1000 x 327,680 / (2 x 19.99628e9) to load
+    assert answer["write_back_s"] == pytest.approx(100 * 327_680 / 39.99256e9, rel=1e-5)
+    assert answer["transfer_s"] == pytest.approx(1000 * 327_680 / 39.99256e9, rel=1e-5)
 
 
 def test_measuring_again_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,7 @@ def build(folder: Path, made: Made) -> Path:
     for name in ("models", "accelerators", "links", "platforms", "kappa_crit"):
         put(name, hardware[name])
     put("published", load_reference("published"))
+    put("headlines", headlines)
     for (workload, tokenizer), turns in made.turns.items():
         table = turns_of(workload, tokenizer, turns)
         path = put("turns", table)

@@ -50,7 +50,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rng(seed: int) -> Random:
     """Return a random stream."""
-    return Random(seed)  # noqa: S311 -- reproducible text, no secret
+    return Random(seed)
 
 
 def load(path: Path) -> list[Any]:

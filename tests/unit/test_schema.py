@@ -48,8 +48,8 @@ STORED = [table for table in TABLES.values() if not table.is_view]
 
 
 def test_tables_of_the_design() -> None:
-    """Names and columns are public: each table has the columns of the design; some have more."""
-    assert set(TABLES) == set(DESIGN)
+    """Names and columns are public: each table of the design has its columns; some have more, and there are more."""
+    assert set(DESIGN) <= set(TABLES)
     for name, columns in DESIGN.items():
         assert set(columns.split()) <= set(TABLES[name].names), name
     exact = {"turns", "percentiles", "summary", "boundness", "kappa_crit", "rejects", "sources", "paper_comparison"}

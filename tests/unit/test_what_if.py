@@ -150,8 +150,8 @@ def test_more_about_a_turn(crit: Crit) -> None:
     )  # fmt: skip
     # 1 / (0.5 / 54.4e9 + 0.5 / 14.5e9) = 22.8970e9
     assert row["bytes_per_s"] == pytest.approx(22.8970e9, rel=1e-5)
-    # (64 + 136) x 327,680 / 22.897e9: the way back is taken as the way there, where none was measured
-    assert row["write_back_s"] == pytest.approx(200 * 327_680 / 22.8970e9, rel=1e-5)
+    # (64 + 136) x 327,680 / 54.4e9: to host memory, as fast as from it where nothing else was measured
+    assert row["write_back_s"] == pytest.approx(200 * 327_680 / 54.4e9, rel=1e-5)
     # 479,150 / 1025
     assert row["scheduled_tokens"] == pytest.approx(467.463, abs=1e-3)
     assert row["energy_j"] == pytest.approx(100 * row["transfer_s"] + 700 * row["compute_s"])
@@ -304,6 +304,15 @@ def test_parquet_and_output(tmp_path: Path, crit: Crit) -> None:
     assert main(options) == 0
     table: pa.Table = pq.read_table(path)
     assert table["cost_model"].to_pylist() == ["2n", "attention", "full"]
+
+
+def test_weights_that_do_not_fit_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """405B at bf16 is 812 GB: eleven GPUs of 80 GB hold it, one does not."""
+    names = ["crit", "--home", str(tmp_path), "--model", "llama-3.1-405b", *H100, *TURN]
+    # 405,853,388,800 x 2 / 80e9 = 10.15
+    for gpus, is_told in (("1", True), ("8", True), ("16", False)):
+        assert main([*names, "--tensor-parallel", gpus]) == 0
+        assert ("need at least 11 GPUs" in capsys.readouterr().out) == is_told
 
 
 def test_costs_of_a_setting_are_those_of_costs() -> None:

@@ -36,8 +36,11 @@ worked AS (
 printed AS (
     SELECT
         c.*,
+        p.printed_digit,
+        p.why,
         coalesce(w.value, CASE WHEN c.is_full_set THEN c.ours END) AS reproduced
     FROM paper_comparison c
+    JOIN published p USING (quantity, source)
     LEFT JOIN worked w
         ON c.metric = w.metric AND c.workload IS NOT DISTINCT FROM w.workload
         AND (w.statistic IS NULL OR w.statistic = c.statistic

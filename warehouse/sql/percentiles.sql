@@ -20,22 +20,35 @@ metrics AS (
         k / (context - k) AS kappa_ratio
     FROM blocked
 ),
-long AS (
-    UNPIVOT metrics ON cached_tokens, prefill_tokens, context_tokens, output_tokens, kappa_ratio
-    INTO NAME metric VALUE value
-),
 populations AS (
-    SELECT *, 'all' AS population FROM long
+    SELECT *, 'all' AS population FROM metrics
     UNION ALL
-    SELECT *, 'reused' AS population FROM long WHERE is_reused
+    SELECT *, 'reused' AS population FROM metrics WHERE is_reused
 ),
+-- One aggregate a metric: a row for each turn, block size and population, not five, and no text to group by.
 grouped AS (
     SELECT
-        workload, tokenizer, counting, population, block_tokens, metric,
-        quantile_cont(value, list_transform($percentiles, lambda p: p / 100)) AS between,
-        quantile_disc(value, list_transform($percentiles, lambda p: p / 100)) AS neighbours
+        any_value(workload) AS workload, any_value(tokenizer) AS tokenizer, any_value(counting) AS counting,
+        population, block_tokens,
+        quantile_cont(
+            COLUMNS(['cached_tokens', 'prefill_tokens', 'context_tokens', 'output_tokens', 'kappa_ratio']),
+            list_transform($percentiles, lambda p: p / 100)
+        ) AS 'between_\0',
+        quantile_disc(
+            COLUMNS(['cached_tokens', 'prefill_tokens', 'context_tokens', 'output_tokens', 'kappa_ratio']),
+            list_transform($percentiles, lambda p: p / 100)
+        ) AS 'neighbours_\0'
     FROM populations
-    GROUP BY ALL
+    GROUP BY population, block_tokens
+),
+long AS (
+    UNPIVOT grouped ON
+        (between_cached_tokens, neighbours_cached_tokens) AS cached_tokens,
+        (between_prefill_tokens, neighbours_prefill_tokens) AS prefill_tokens,
+        (between_context_tokens, neighbours_context_tokens) AS context_tokens,
+        (between_output_tokens, neighbours_output_tokens) AS output_tokens,
+        (between_kappa_ratio, neighbours_kappa_ratio) AS kappa_ratio
+    INTO NAME metric VALUE between, neighbours
 ),
 rows AS (
     SELECT
@@ -43,7 +56,7 @@ rows AS (
         unnest($percentiles)::DOUBLE AS percentile,
         unnest(between)::DOUBLE AS between,
         unnest(neighbours)::DOUBLE AS neighbour
-    FROM grouped
+    FROM long
 )
 -- quantile_disc is one of the two values that quantile_cont goes between. Where both are equal, quantile_cont is off in
 -- the last bit for some doubles, and so could fall from one percentile to the next: there the value itself is taken.

@@ -1,0 +1,144 @@
+"""The paper's design questions: what a faster link, one memory, a latent or a smaller cache makes of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines import cache, kappa
+from pipelines.boundness import Turns, bound_shares, columns_of, sort_turns
+from pipelines.costs import Machine
+from pipelines.hardware import paper_ratios, ratios
+from pipelines.machines import Sources, machine_of
+from warehouse.tables import DESIGN_QUESTIONS
+
+Row = dict[str, Any]
+# The latent of DeepSeek-V2 and V3: rank and rotary part, in elements a layer.
+LATENT_RANK, LATENT_ROPE = 512, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One answer to a design question; the first of a question is how it is built today.
+
+    Attributes:
+        question: Which question.
+        name: What is changed.
+        bytes_per_s: Bandwidth of one direction; None for the link as the basis has it.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
+        is_latent: Whether the cache is a latent of MLA's size in every layer.
+    """
+
+    question: str
+    name: str
+    bytes_per_s: float | None = None
+    kv_dtype: str = "bf16"
+    is_latent: bool = False
+
+
+VARIANTS = (
+    Variant("nvlink-c2c", "pcie5-x16"),
+    Variant("nvlink-c2c", "450 GB/s, one direction as wired", bytes_per_s=450e9),
+    Variant("nvlink-c2c", "900 GB/s, as printed", bytes_per_s=900e9),
+    Variant("unified-memory", "pcie5-x16"),
+    Variant("unified-memory", "8000 GB/s, no link", bytes_per_s=8000e9),
+    Variant("mla", "the model's own cache"),
+    Variant("mla", "a latent of 512 + 64 in every layer", is_latent=True),
+    Variant("kv-quantisation", "bf16"),
+    Variant("kv-quantisation", "8 bit", kv_dtype="int8"),
+    Variant("kv-quantisation", "4 bit", kv_dtype="int4"),
+)
+# The accelerator that each question is asked of: the paper's B200 of 5000 TFLOP/s is a GB200.
+_ACCELERATORS = {
+    ("nvlink-c2c", "paper"): "b200-sxm",
+    ("unified-memory", "paper"): "b200-sxm",
+    ("nvlink-c2c", "physical"): "gb200",
+    ("unified-memory", "physical"): "gb200",
+}
+_ELSE = "h100-sxm"
+_LINK = "pcie5-x16"
+
+
+def design_questions(  # noqa: PLR0913 - three names of a workload, and what it is asked of
+    turns: Iterable[Turns],
+    *,
+    workload: str,
+    tokenizer: str,
+    counting: str,
+    sources: Sources,
+    models: list[str],
+) -> pa.Table:
+    """Return the table `design_questions` of one workload: no row where there is no turn.
+
+    Shares are over all turns, under cost model `2n`, reuse by single tokens.
+
+    Args:
+        turns: As for `boundness.boundness`.
+        workload: Its name, as are `tokenizer` and `counting`.
+        tokenizer: See `workload`.
+        counting: See `workload`.
+        sources: The sourced rows.
+        models: The headline models; those that `tokenizer` counts are asked about.
+    """
+    cached, prefill = columns_of(turns)
+    rows = list(_rows(sources, [name for name in models if _is_counted(sources, name, tokenizer)]))
+    if not len(cached) or not rows:
+        return DESIGN_QUESTIONS.rows([])
+    ordered = sort_turns(cached, prefill)
+    bound = bound_shares(ordered, np.array([row["kappa_crit"] for row in rows]))["memory_bound_turn_share"]
+    names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
+    found: list[dict[str, object]] = []
+    today = 0.0
+    for row, share in zip(rows, 1 - bound, strict=True):
+        today = float(share) if row.pop("is_today") else today
+        gained = float(share) - today
+        found.append({**names, **row, "compute_bound_turn_share": float(share), "gained_turn_share": gained})
+    return DESIGN_QUESTIONS.rows(found)
+
+
+def _is_counted(sources: Sources, name: str, tokenizer: str) -> bool:
+    model = sources.named("models", name)
+    return model is not None and model["tokenizer"] == tokenizer and model["kv_bytes_per_token"] is not None
+
+
+def _rows(sources: Sources, models: list[str]) -> Iterator[Row]:
+    """Yield the rows without their shares, each question of a model beginning with how it is built today."""
+    for basis in ("paper", "physical"):
+        of_basis = [name for name in models if basis == "physical" or sources.named("paper_models", name)]
+        for name in of_basis:
+            question = ""
+            for variant in VARIANTS:
+                yield _answer(sources, name, basis, variant) | {"is_today": variant.question != question}
+                question = variant.question
+
+
+def _answer(sources: Sources, name: str, basis: str, variant: Variant) -> Row:
+    shape = sources.named("models", name) or {}
+    model = sources.named("paper_models" if basis == "paper" else "models", name) or {}
+    accelerator = _ACCELERATORS.get((variant.question, basis), _ELSE)
+    platform = {"accelerator": accelerator, "link": _LINK, "basis": basis}
+    machine = machine_of(sources, platform, shape, variant.bytes_per_s)
+    kv_bytes = model["kv_bytes_per_token"]
+    if variant.is_latent:
+        element = kappa.ELEMENT_BYTES["bf16"]
+        kv_bytes = kappa.mla_kv_bytes_per_token(shape["layers"], LATENT_RANK, LATENT_ROPE, element)
+    return {
+        "model": name,
+        "accelerator": accelerator,
+        "basis": basis,
+        "question": variant.question,
+        "variant": variant.name,
+        "link_bytes_per_s": machine.bytes_per_s,
+        "kv_bytes_per_token": cache.quantised_kv_bytes(kv_bytes, cache.KV_ELEMENT_BYTES[variant.kv_dtype]),
+        "kappa_crit": _kappa_crit(basis, model, machine, variant.kv_dtype) * model["kv_bytes_per_token"] / kv_bytes,
+    }
+
+
+def _kappa_crit(basis: str, model: Row, machine: Machine, kv_dtype: str) -> float:
+    found = (paper_ratios if basis == "paper" else ratios)(model, machine, kv_dtype).kappa_crit
+    assert found is not None
+    return found
