@@ -1,0 +1,233 @@
+"""Counting throughput of our path against what else there is: `python -m bench.counting`.
+
+Each measurement is a new process that makes two passes over the same text: the first is cold, the second warm. All
+ways have the same number of threads and must find the same number of tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.measure import hand_back, measure, table
+from bench.texts import KINDS, write_texts
+from pipelines import steps
+from pipelines.chat_layout import texts_of
+from pipelines.counting import exact_counter, fast_counter
+from pipelines.fetching import fetch_tokenizer_file, tokenizer_file_of
+from pipelines.products import conversations_name
+from pipelines.sessions import MESSAGES
+from pipelines.sources import workload
+from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
+from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
+from warehouse.home import Home
+
+THREADS = 2
+WORKLOAD = "sharegpt"
+Pass = Callable[[], int]
+# What the issue asks of our path: of the bare engine, warm and cold, and times Hugging Face's own call, cold.
+LEAST_OF_BARE, LEAST_OF_BATCH = 0.7, 15.0
+
+
+def ours(file: TokenizerFile, messages: Path) -> Pass:
+    """The step of `kappa run`: Parquet, engine, special tokens, comparison with Hugging Face, counts written."""
+    staging = Home(messages.parent / f"home-{os.getpid()}").staging(is_sample=True)
+    staged = tokenizer_file_of(fetch_tokenizer_file(staging, file.spec, offline=True))
+    size = sum(pc.sum(pc.binary_length(texts)).as_py() for texts in texts_of(messages))
+    # The other ways have loaded their tokenizers and libraries too before the first pass.
+    pa.array([""])
+    fast_counter(staged)
+    exact_counter(staged)
+    identities = map(str, itertools.count())
+
+    def count() -> int:
+        with staging.build(conversations_name(WORKLOAD), next(identities)) as draft:
+            (draft.folder / MESSAGES).hardlink_to(messages)
+            draft.meta["text_bytes"] = size
+        return int(steps.count_tokens(staging, workload(WORKLOAD), file.spec.name).meta["tokens"])
+
+    return count
+
+
+def bare(file: TokenizerFile, messages: Path) -> Pass:
+    """The engine's call alone, the texts ready as Python strings."""
+    import fastokens  # noqa: PLC0415
+
+    tokenizer = fastokens.Tokenizer.from_file(str(file.path))
+    batches = [batch.to_pylist() for batch in texts_of(messages)]
+
+    def count() -> int:
+        return sum(len(tokenizer.encode_batch_flat(texts, False, False)[0]) // 4 for texts in batches)
+
+    return count
+
+
+def batch_fast(file: TokenizerFile, messages: Path) -> Pass:
+    """`encode_batch_fast` of Hugging Face tokenizers, the texts ready as Python strings."""
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    tokenizer = Tokenizer.from_file(str(file.path))
+    batches = [batch.to_pylist() for batch in texts_of(messages)]
+
+    def count() -> int:
+        return sum(len(e) for texts in batches for e in tokenizer.encode_batch_fast(texts, add_special_tokens=False))
+
+    return count
+
+
+def dataset_map(processes: int) -> Callable[[TokenizerFile, Path], Pass]:
+    """`datasets.map` with the tokenizer of transformers in so many processes."""
+
+    def prepare(file: TokenizerFile, messages: Path) -> Pass:
+        import datasets  # noqa: PLC0415
+        from transformers import PreTrainedTokenizerFast  # noqa: PLC0415
+
+        tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(file.path))
+        datasets.disable_progress_bars()
+        texts = datasets.Dataset.from_parquet(
+            str(messages), columns=["text"], cache_dir=str(messages.parent / f"cache-{os.getpid()}")
+        )
+
+        def lengths(batch: dict[str, list[str]]) -> dict[str, list[int]]:
+            return {"tokens": [len(ids) for ids in tokenizer(batch["text"], add_special_tokens=False)["input_ids"]]}
+
+        def count() -> int:
+            counted = texts.map(
+                lengths, batched=True, num_proc=processes, remove_columns=["text"], load_from_cache_file=False,
+            )  # fmt: skip
+            return sum(counted["tokens"])
+
+        return count
+
+    return prepare
+
+
+WAYS: dict[str, Callable[[TokenizerFile, Path], Pass]] = {
+    "ours": ours,
+    "bare fastokens": bare,
+    "encode_batch_fast": batch_fast,
+    "datasets.map, 1 process": dataset_map(1),
+    "datasets.map, 2 processes": dataset_map(2),
+}
+SLOW = ("encode_batch_fast", "datasets.map, 1 process", "datasets.map, 2 processes")
+
+
+def run_way(way: str, tokenizer: str, path: Path, folder: Path) -> None:
+    """Measure one way in this process, twice over the text."""
+    file = fetch_tokenizer(tokenizer_spec(tokenizer), folder, offline=True)
+    begin = time.perf_counter()
+    count = WAYS[way](file, path)
+    prepared, passes = time.perf_counter() - begin, []
+    for _ in range(2):
+        start, used = time.perf_counter(), _cpu()
+        tokens = count()
+        passes.append({"s": time.perf_counter() - start, "cpu_s": _cpu() - used, "tokens": tokens})
+    hand_back({"prepare_s": prepared, "passes": passes})
+
+
+def _cpu() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def threads_of(way: str) -> dict[str, str]:
+    """Return the environment that gives each way THREADS threads in all."""
+    each = THREADS // 2 if way.endswith("2 processes") else THREADS
+    return {"RAYON_NUM_THREADS": str(each), "TOKENIZERS_PARALLELISM": "true" if each > 1 else "false"}
+
+
+Rates = dict[tuple[str, str, str, str], list[float]]
+
+
+def measure_all(folder: Path, options: argparse.Namespace) -> Rates:
+    """Return MB/s by (way, tokenizer, kind, pass), one value a repetition; the ways take turns."""
+    rates: Rates = {}
+    for kind in options.kind or KINDS:
+        sizes = {}
+        for slow, megabytes in ((False, options.megabytes), (True, options.slow_megabytes or options.megabytes)):
+            sizes[slow] = write_texts(kind, folder / f"{kind}-{slow}", megabytes)
+        for _ in range(options.repetitions):
+            for tokenizer in options.tokenizer or list(tokenizer_specs()):
+                found: dict[bool, set[int]] = {False: set(), True: set()}
+                for way in options.way or list(WAYS):
+                    slow = way in SLOW
+                    path = folder / f"{kind}-{slow}" / MESSAGES
+                    arguments = ("--child", way, "--tokenizer", tokenizer, "--path", str(path), "--folder", str(folder))
+                    result: dict[str, Any] = measure("bench.counting", *arguments, environment=threads_of(way)).result
+                    for name, once in zip(("cold", "warm"), result["passes"], strict=True):
+                        seconds = once["cpu_s"] / THREADS if options.cpu else once["s"]
+                        rates.setdefault((way, tokenizer, kind, name), []).append(sizes[slow] / seconds / 1e6)
+                        found[slow].add(once["tokens"])
+                if any(len(tokens) > 1 for tokens in found.values()):
+                    raise RuntimeError(f"the ways count {kind} with {tokenizer} differently: {found}")
+    return rates
+
+
+def spread(values: list[float], form: str = ".0f") -> str:
+    """Return the median, and the lowest and highest where there are several."""
+    middle = format(statistics.median(values), form)
+    return middle if len(values) == 1 else f"{middle} ({min(values):{form}} to {max(values):{form}})"
+
+
+def ratios(rates: Rates, way: str, name: str) -> dict[tuple[str, str], list[float]]:
+    """Return ours divided by another way in the same pass, by (tokenizer, kind), one value a repetition."""
+    return {
+        (tokenizer, kind): [a / b for a, b in zip(values, rates[way, tokenizer, kind, name], strict=True)]
+        for (which, tokenizer, kind, passed), values in rates.items()
+        if which == "ours" and passed == name and (way, tokenizer, kind, name) in rates
+    }
+
+
+def print_tables(rates: Rates) -> None:
+    """Print MB/s of every way, then ours divided by each other way."""
+    cases = list(dict.fromkeys((tokenizer, kind) for _, tokenizer, kind, _ in rates))
+    head = ["MB/s", *(f"{tokenizer} {kind}" for tokenizer, kind in cases)]
+    lines = list(dict.fromkeys((way, name) for way, _, _, name in rates))
+    rows = [[f"{way}, {name}", *(spread(rates[way, *case, name]) for case in cases)] for way, name in lines]
+    print(table(head, rows))
+    rows = []
+    for way, name in lines:
+        found = ratios(rates, way, name)
+        if way != "ours" and found:
+            mean = math.exp(statistics.fmean(math.log(statistics.median(values)) for values in found.values()))
+            rows.append([f"ours / {way}, {name}", *(spread(found[case], ".2f") for case in cases), f"{mean:.2f}"])
+    print("\n" + table(["ratio", *head[1:], "geometric mean"], rows))
+
+
+def main() -> int:
+    """Measure as the command line asks."""
+    parser = argparse.ArgumentParser(prog="python -m bench.counting", description=__doc__)
+    parser.add_argument("--megabytes", type=float, default=200, help="text a kind")
+    parser.add_argument("--slow-megabytes", type=float, help="text a kind for the ways that are not ours nor bare")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--cpu", action="store_true", help="rates by CPU time over the threads: for a machine in use")
+    parser.add_argument("--kind", action="append", choices=KINDS)
+    parser.add_argument("--tokenizer", action="append", choices=list(tokenizer_specs()))
+    parser.add_argument("--way", action="append", choices=list(WAYS))
+    parser.add_argument("--child", choices=list(WAYS), help=argparse.SUPPRESS)
+    parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help="scratch folder (default: a temporary one)")
+    options = parser.parse_args()
+    if options.child:
+        run_way(options.child, options.tokenizer[0], options.path, options.folder)
+        return 0
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        print_tables(measure_all(Path(folder), options))
+    print(f"\nAsked: at least {LEAST_OF_BARE} of bare fastokens; cold, {LEAST_OF_BATCH} times encode_batch_fast.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""What is large or repeated, measured: `python -m bench.large_inputs`.
+
+A message of 50 MB, a JSON record of 300 MB, stories in 30 rows, a conversation of thousands of turns: at a quarter, at
+half and at all of the size, each in a new process. Linear is a ratio of 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.document_sets import Split, write_stories
+from bench.full_size import REVISION
+from bench.measure import Measured, hand_back, measure, table
+from bench.text import Source
+from pipelines import steps
+from pipelines.fetching import fetch_raw, fetch_tokenizer_file
+from pipelines.hub import SampleHub
+from pipelines.sources import workload
+from pipelines.tokenizer_specs import tokenizer_specs
+from warehouse.home import Home
+
+PARTS = ("sg_90k_part1.json", "sg_90k_part2.json")
+SPLITS = ("train", "dev", "test")
+LARGEST_RATIO = 2.2
+
+
+def long_message(root: Path, megabytes: float) -> str:
+    """Write a chat with one message of so many megabytes; return its workload."""
+    said = [{"from": "human", "value": Source("message").story(int(megabytes * 1e6))}, {"from": "gpt", "value": "Yes."}]
+    return write_chats(root, [said])
+
+
+def long_conversation(root: Path, turns: float) -> str:
+    """Write one conversation of so many turns of 200 and 400 characters; return its workload."""
+    source = Source("conversation")
+    said = []
+    for _ in range(int(turns)):
+        said += [{"from": "human", "value": source.prose(200)}, {"from": "gpt", "value": source.prose(400)}]
+    return write_chats(root, [said])
+
+
+def write_chats(root: Path, chats: list[list[dict[str, str]]]) -> str:
+    """Write conversations into the first of ShareGPT's files and none into the second; return the workload."""
+    chosen = workload("sharegpt")
+    records = [{"id": f"c{n}", "conversations": said} for n, said in enumerate(chats)]
+    for path, content in zip(PARTS, (records, []), strict=True):
+        (root / chosen.repo_id).mkdir(parents=True, exist_ok=True)
+        (root / chosen.repo_id / path).write_text(json.dumps(content), "ascii")
+    return chosen.name
+
+
+def long_record(root: Path, megabytes: float) -> str:
+    """Write one filing of so many megabytes with one question; return its workload."""
+    chosen = workload("finqa")
+    (root / chosen.repo_id).mkdir(parents=True, exist_ok=True)
+    part = Source("record").filing(int(min(megabytes, 10) * 1e6))
+    context = part * max(1, round(megabytes / 10))
+    for split in SPLITS:
+        rows = [{"Context": context, "Question": "How much?", "Answer": "1"}] if split == "train" else []
+        with (root / chosen.repo_id / f"{split}.json").open("w", encoding="utf-8") as file:
+            json.dump(rows, file, ensure_ascii=False)
+    return chosen.name
+
+
+def repeated_story(root: Path, rows: float) -> str:
+    """Write 30 stories that stand in so many rows each; return their workload."""
+    for name, documents in (("train", 28), ("validation", 1), ("test", 1)):
+        write_stories(root, Split(name, documents, round(documents * rows), 1), 0, "repeated")
+    return "narrativeqa"
+
+
+CASES: dict[str, tuple[Callable[[Path, float], str], tuple[float, ...], str]] = {
+    "one message": (long_message, (12.5, 25, 50), "MB"),
+    "one JSON record": (long_record, (75, 150, 300), "MB"),
+    "one conversation": (long_conversation, (10_000, 20_000, 40_000), "turns"),
+    "30 stories": (repeated_story, (1, 30), "rows each"),
+}
+
+
+def run_steps(root: Path, name: str) -> None:
+    """Take what is under `root` from files to turns by `text` and `chat`; hand back the seconds of each step."""
+    home = Home(root / "home")
+    home.prepare()
+    staging, chosen, times = home.staging(is_sample=True), workload(name), {}
+    for spec in tokenizer_specs().values():
+        fetch_tokenizer_file(staging, spec, offline=True)
+    fetch_raw(staging, chosen, SampleHub(root, REVISION))
+    begin = time.perf_counter()
+    steps.read_conversations(staging, chosen)
+    times["read"] = time.perf_counter() - begin
+    for tokenizer in tokenizer_specs():
+        for label, step in (
+            ("count", steps.count_tokens),
+            ("derive", steps.derive_turns),
+            ("chat", steps.count_chat_turns),
+        ):
+            begin = time.perf_counter()
+            step(staging, chosen, tokenizer)
+            times[f"{label} {tokenizer}"] = time.perf_counter() - begin
+    hand_back(times)
+
+
+def measure_case(case: str, size: float) -> Measured:
+    """Write a case at a size and measure the steps over it in a new process."""
+    write = CASES[case][0]
+    with tempfile.TemporaryDirectory() as folder:
+        name = write(Path(folder), size)
+        return measure("bench.large_inputs", "--child", name, "--root", folder)
+
+
+def main() -> int:
+    """Measure as the command line asks."""
+    parser = argparse.ArgumentParser(prog="python -m bench.large_inputs", description=__doc__)
+    parser.add_argument("--case", action="append", choices=list(CASES))
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the sizes")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--root", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        run_steps(options.root, options.child)
+        return 0
+    for case in options.case or list(CASES):
+        _, sizes, unit = CASES[case]
+        rows = []
+        for size in sizes:
+            scaled = size if unit == "rows each" else size * options.scale
+            took = measure_case(case, scaled)
+            rows.append(
+                [
+                    f"{case}, {scaled:,g} {unit}",
+                    *(f"{s:.2f}" for s in took.result.values()),
+                    f"{took.peak_bytes / 2**30:.2f}",
+                ]
+            )
+            head = ["s", *took.result, "peak GiB"]
+        print(table(head, rows) + "\n", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
