@@ -52,7 +52,7 @@ def _block(block: Block, *, is_sample: bool) -> str:
 
 
 def _table(grid: Grid, mark: str) -> str:
-    rule = ["---" if i < grid.word_columns else "---:" for i in range(len(grid.columns))]
+    rule = ["---" if grid.is_word(i) else "---:" for i in range(len(grid.columns))]
     lines = [f"**{escape(grid.caption)}**{mark}", "", _line([escape(c) for c in grid.columns]), _line(rule)]
     lines += [_line([escape(cell) for cell in row]) for row in grid.rows]
     return "\n".join(lines + (["", escape(grid.note)] if grid.note else []))

@@ -25,6 +25,7 @@ class Grid:
         rows: as many cells each as there are columns.
         words: the first columns that hold words (left) and not numbers (right); all of them where negative.
         note: what has to be known to read it.
+        words_at: places of further columns that hold words.
     """
 
     name: str
@@ -33,12 +34,12 @@ class Grid:
     rows: list[tuple[str, ...]]
     words: int = 1
     note: str = ""
+    words_at: tuple[int, ...] = ()
     kind: Literal["grid"] = "grid"
 
-    @property
-    def word_columns(self) -> int:
-        """Number of leading columns that are set left."""
-        return self.words if self.words >= 0 else len(self.columns)
+    def is_word(self, column: int) -> bool:
+        """Return whether the column at that place is set left."""
+        return self.words < 0 or column < self.words or column in self.words_at
 
 
 @dataclass(frozen=True)

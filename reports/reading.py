@@ -12,6 +12,7 @@ from warehouse.engine import read_only
 
 Row = dict[str, Any]
 COST_MODEL, KV_DTYPE, BLOCK_TOKENS = "2n", "bf16", 1
+TEXT, CHAT = "text", "chat"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,10 @@ class ReportData:
         counting: the way of counting that figures and verdicts show.
         models: headline models by name, in the order of the headline list.
         platforms: headline platforms, in that order.
-        boundness: rows at cost_model 2n, bf16, reuse by single tokens, of `counting`, each model with its tokenizer.
+        boundness: rows at bf16, reuse by single tokens, each model with its tokenizer; every counting and cost_model.
+        design_questions: rows of `counting` and of the headline models, each variant after what is built today.
+        paper_values: what the paper prints, of every workload.
+        template_tokens: mean of what the chat template adds to a turn, by workload and tokenizer.
         rejects: one row a workload, level and reason, with the number and the first example.
         histograms: turns of `tokenizer` and `counting` by workload, metric and whether they are first turns.
     """
@@ -60,6 +64,9 @@ class ReportData:
     boundness: list[Row]
     kappa_crit: list[Row]
     comparison: list[Row]
+    design_questions: list[Row]
+    paper_values: list[Row]
+    template_tokens: dict[tuple[str, str], float]
     sources: list[Row]
     tokenizers: list[Row]
     rejects: list[Row]
@@ -95,8 +102,13 @@ class ReportData:
 
     @cached_property
     def bound(self) -> dict[tuple[str, str, Platform], Row]:
-        """Rows of boundness by workload, model and platform."""
-        return {(row["workload"], row["model"], platform_of(row)): row for row in self.boundness}
+        """Rows of boundness of `counting` at cost_model 2n, by workload, model and platform."""
+        return self.bound_by(self.counting, COST_MODEL)
+
+    def bound_by(self, counting: str, cost_model: str) -> dict[tuple[str, str, Platform], Row]:
+        """Return rows of boundness by workload, model and platform."""
+        chosen = [r for r in self.boundness if (r["counting"], r["cost_model"]) == (counting, cost_model)]
+        return {(row["workload"], row["model"], platform_of(row)): row for row in chosen}
 
     def model_label(self, model: str) -> str:
         """Return the model's name, marked where another model's tokenizer stands in for its own."""
@@ -113,14 +125,21 @@ FROM rejects GROUP BY workload, level, reason ORDER BY workload, level, reason
 """
 _BOUNDNESS = """
 SELECT * FROM boundness
-WHERE counting = $counting AND block_tokens = $block_tokens AND kv_dtype = $kv_dtype AND cost_model = $cost_model
-  AND list_contains($models, model)
+WHERE block_tokens = $block_tokens AND kv_dtype = $kv_dtype AND list_contains($models, model)
 ORDER BY ALL
+"""
+# In the order of the table: the first variant of a question is how it is built today.
+_DESIGN_QUESTIONS = """
+SELECT * FROM design_questions WHERE counting = $counting AND list_contains($models, model) ORDER BY rowid
+"""
+_TEMPLATE_TOKENS = """
+SELECT workload, tokenizer, avg(template_tokens) AS mean FROM template_overhead GROUP BY ALL ORDER BY ALL
 """
 _TABLES = {
     "summary": "SELECT * FROM summary ORDER BY workload, tokenizer, counting",
     "percentiles": "SELECT * FROM percentiles ORDER BY ALL",
     "comparison": "SELECT * FROM paper_comparison ORDER BY workload NULLS LAST, quantity, source",
+    "paper_values": "SELECT * FROM paper_values ORDER BY workload NULLS FIRST, quantity",
     "sources": "SELECT * FROM sources ORDER BY workload, path",
     "tokenizers": "SELECT * FROM tokenizers ORDER BY tokenizer, engine",
     "generations": "SELECT * FROM generations ORDER BY workload, tokenizer",
@@ -145,7 +164,9 @@ def read_report_data(database: Path) -> ReportData:
         known = {row["model"]: row for row in rows("SELECT * FROM models")}
         models = {name: known[name] for name in names if name in known}
         chosen = {"models": list(models), "kv_dtype": KV_DTYPE}
-        bound = rows(_BOUNDNESS, counting=counting, block_tokens=BLOCK_TOKENS, cost_model=COST_MODEL, **chosen)
+        bound = rows(_BOUNDNESS, block_tokens=BLOCK_TOKENS, **chosen)
+        questions = rows(_DESIGN_QUESTIONS, counting=counting, models=list(models))
+        template = {(row["workload"], row["tokenizer"]): row["mean"] for row in rows(_TEMPLATE_TOKENS)}
         crit_sql = "SELECT * FROM kappa_crit WHERE kv_dtype = $kv_dtype AND list_contains($models, model) ORDER BY ALL"
         crit = [row for row in rows(crit_sql, **chosen) if platform_of(row) in platforms]
         present = {platform_of(row) for row in crit}
@@ -157,6 +178,8 @@ def read_report_data(database: Path) -> ReportData:
         platforms=[platform for platform in platforms if platform in present],
         boundness=[row for row in bound if platform_of(row) in platforms],
         kappa_crit=crit,
+        design_questions=questions,
+        template_tokens=template,
         histograms=histograms(bins),
         **tables,
     )
@@ -173,6 +196,6 @@ def shown_series(summary: list[Row]) -> tuple[str, str]:
     Among equals the first by name; two empty names where there are no turns.
     """
     countings = {row["counting"] for row in summary}
-    counting = "text" if "text" in countings else min(countings, default="")
+    counting = TEXT if TEXT in countings else min(countings, default="")
     tokenizers = [row["tokenizer"] for row in summary if row["counting"] == counting]
     return min(tokenizers, key=lambda name: (-tokenizers.count(name), name), default=""), counting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.page import Grid
-from reports.reading import Platform, ReportData, Row
+from reports.reading import COST_MODEL, Platform, ReportData, Row
 from reports.style import SAMPLE_MARK
 from reports.words import is_hypothetical, listing, number, percent, percent_range
 from warehouse.tables import BOUNDNESS, KAPPA_CRIT, MODELS, SUMMARY
@@ -35,26 +35,20 @@ def _part(workload: str, rows: list[Row]) -> str:
     return f"{share} of the turns of {workload}" + (f" (hypothetical{which})" if beyond else "")
 
 
-def _rows(data: ReportData, workload: str, platform: Platform | None, tokenizer: str | None = None) -> list[Row]:
-    return [
-        row
-        for (name, _, where), row in data.bound.items()
-        if name == workload and where == platform and tokenizer in (None, row["tokenizer"])
-    ]
+def _rows(data: ReportData, workload: str, platform: Platform | None) -> list[Row]:
+    return [row for (name, _, where), row in data.bound.items() if name == workload and where == platform]
 
 
 def basis_note(data: ReportData) -> str:
     """Return on what basis the headline stands."""
     basis = data.reference.basis if data.reference else "physical"
     return (
-        f"Basis {basis}, cost_model 2n (t_GPU is 2 x active parameters for each new token and nothing else), bf16 "
-        f"keys and values, reuse by single tokens, "
-        f"counting {data.counting}. The range is over the headline models, each with the counts of its own "
-        f"tokenizer; a model marked (proxy) has a "
-        f"vocabulary that is not counted, and the counts of the tokenizer named beside it stand in. K is the upper "
-        f"bound of reuse: everything said before is taken "
-        f"as cached in host memory, nothing as still in GPU memory, nothing as evicted. Hypothetical: more than 1 % "
-        f"of the turns are longer than the model's context."
+        f"Basis {basis}, cost_model 2n (t_GPU is 2 x active parameters for each new token and nothing else), bf16 keys "
+        f"and values, reuse by single tokens, counting {data.counting}; the other cost models stand under the "
+        "verdicts. The range is over the headline models, each with the counts of its own tokenizer; a model marked "
+        "(proxy) has a vocabulary that is not counted, and the counts of the tokenizer named beside it stand in. K is "
+        "the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU "
+        "memory, nothing as evicted. Hypothetical: more than 1 % of the turns are longer than the model's context."
     )
 
 
@@ -70,10 +64,10 @@ def first_grid(data: ReportData) -> Grid:
         *(f"memory bound turns, {platform}" for platform in platforms),
     )
     rows = [_first_row(data, row, platforms) for row in data.summary]
-    return Grid("result", "The workloads, and where they stand", columns, rows, words=3, note=_STARS)
+    return Grid("result", "The workloads, and where they stand", columns, rows, words=3, note=STARS)
 
 
-_STARS = "* hypothetical for at least one of the models: more than 1 % of the turns are longer than its context."
+STARS = "* hypothetical for at least one of the models: more than 1 % of the turns are longer than its context."
 
 
 def _first_row(data: ReportData, row: Row, platforms: list[Platform]) -> tuple[str, ...]:
@@ -95,9 +89,19 @@ def _first_row(data: ReportData, row: Row, platforms: list[Platform]) -> tuple[s
 
 
 def _bound(data: ReportData, row: Row, platform: Platform) -> str:
-    rows = _rows(data, row["workload"], platform, row["tokenizer"]) if row["counting"] == data.counting else []
-    star = "*" if any(is_hypothetical(found["over_context_turn_share"]) for found in rows) else ""
-    return percent_range([found["memory_bound_turn_share"] for found in rows]) + star
+    return bound_range(data, (row["workload"], row["tokenizer"], row["counting"]), platform)
+
+
+def bound_range(data: ReportData, series: tuple[str, str, str], platform: Platform) -> str:
+    """Return the range over the models of the memory bound turns of a workload, tokenizer and counting, starred."""
+    workload, tokenizer, counting = series
+    rows = [
+        row
+        for (name, _, where), row in data.bound_by(counting, COST_MODEL).items()
+        if (name, where, row["tokenizer"]) == (workload, platform, tokenizer)
+    ]
+    star = "*" if any(is_hypothetical(row["over_context_turn_share"]) for row in rows) else ""
+    return percent_range([row["memory_bound_turn_share"] for row in rows]) + star
 
 
 def verdict(row: Row) -> str:

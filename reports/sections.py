@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reports import figure_boundness, figure_crit, figure_distributions, measures, provenance, result, style
+from reports import (
+    beside,
+    figure_boundness,
+    figure_crit,
+    figure_distributions,
+    figure_questions,
+    measures,
+    method,
+    paper,
+    provenance,
+    questions,
+    result,
+    style,
+)
 from reports.page import Block, Page, Paragraph, Picture, Section
 from reports.reading import ReportData
 from reports.words import is_hypothetical, listing, percent
@@ -14,13 +27,22 @@ if TYPE_CHECKING:
 
 CRIT_FIGURE = "kappa_ratio_vs_kappa_crit"
 BOUND_FIGURE = "memory_bound_turns"
+QUESTIONS_FIGURE = "design_questions"
 
 
 def build_page(data: ReportData) -> Page:
     """Return the whole report, figures drawn."""
     with style.theme():
-        sections = [_first_screen(data), _verdicts(data), _boundness(data), _distributions(data)]
-    sections += [_percentiles(data), _crit(data), _published(data), _method(data), _sources(data), _rejects(data)]
+        sections = [_first_screen(data), _verdicts(data), _boundness(data), _questions(data), _distributions(data)]
+    sections += [
+        _percentiles(data),
+        _countings(data),
+        _crit(data),
+        _paper(data),
+        _published(data),
+        method.section(data),
+    ]
+    sections += [_sources(data), _rejects(data)]
     sections.append(Section("Generation and code", [provenance.generation_grid(data)]))
     return Page(
         title="kappa: is prefill bound by the GPU or by the link to host memory?",
@@ -54,7 +76,9 @@ def _verdicts(data: ReportData) -> Section:
         "transfer time share is the sum of t_PCIe "
         "over the sum of both."
     )
-    return Section("Verdicts, and which are hypothetical", [Paragraph(intro), *beyond, *grids] if grids else [])
+    costs: list[Block] = [Paragraph(beside.cost_model_words(data))]
+    costs += [beside.cost_model_grid(data)] if beside.has_other_models(data) else []
+    return Section("Verdicts, and which are hypothetical", [Paragraph(intro), *beyond, *grids, *costs] if grids else [])
 
 
 def hypothetical_sentences(data: ReportData) -> list[str]:
@@ -84,6 +108,33 @@ def _boundness(data: ReportData) -> Section:
     alt = "Heat map of the memory bound share of turns: a panel a workload, a row a model, a column a platform"
     picture = _picture(figure_boundness.draw(data), BOUND_FIGURE, alt, figure_boundness.caption(data))
     return Section("Memory bound share by model and hardware", [picture, *grids])
+
+
+def _questions(data: ReportData) -> Section:
+    if not data.design_questions:
+        return Section("", [])
+    alt = "Markers of kappa_crit and of the compute bound share of each workload, a row a model, today and changed"
+    picture = _picture(figure_questions.draw(data), QUESTIONS_FIGURE, alt, figure_questions.caption(data))
+    # The short table stands first: in print the figure needs a page for itself.
+    blocks: list[Block] = [Paragraph(questions.intro(data)), questions.summary_grid(data), picture]
+    return Section("Design questions", [*blocks, *questions.model_grids(data)])
+
+
+def _countings(data: ReportData) -> Section:
+    text = (
+        "Counting text counts each message alone; counting chat counts the prompt that the model's chat template makes "
+        "of the same turns, its system prompt and the marks of each message included. New template tokens of a turn "
+        "add to T, those of earlier turns to K."
+    )
+    grid = beside.counting_grid(data)
+    return Section("Text against chat", [Paragraph(text), grid] if grid.rows else [])
+
+
+def _paper(data: ReportData) -> Section:
+    text = f"{paper.summary(data)} {paper.READING}"
+    return Section(
+        "The paper's printed values", [Paragraph(text), *paper.value_grids(data)] if data.paper_values else []
+    )
 
 
 def _distributions(data: ReportData) -> Section:
@@ -132,41 +183,6 @@ def _published(data: ReportData) -> Section:
     partial = measures.not_compared(data)
     blocks: list[Block] = [Paragraph(text), *([Paragraph(partial, is_warning=True)] if partial else []), *grids]
     return Section("Published figures", blocks if grids else [])
-
-
-_METHOD = """
-A turn is one request to the model: everything new since the last reply. T (prefill tokens) counts what is new,
-K (cached tokens) everything before it, replies included; kappa_ratio = K / T. A document workload is a session for each
-document: K is the document, T the question, and the first question already finds the document cached.
-
-K is the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU memory,
-nothing as evicted. With less reuse fewer turns are memory bound; what still lies in GPU memory need not be loaded.
-
-Text is counted as stored, each message alone, without template tokens (counting text) or as the prompt that the
-model's chat template makes (counting chat). Nothing is cleaned or cut, contexts longer than the model's included; their
-share stands beside each verdict.
-
-cost_model 2n counts 2 x active parameters for each new token, as the source paper does. Attention over the cached
-context and the time to read the weights are left out; both make t_GPU longer, and fewer turns memory bound, than shown
-here.
-
-Models marked (proxy) have a vocabulary that is not counted: the counts of the tokenizer named beside them stand in.
-
-Formulae and the basis paper: arXiv 2601.19910, Understanding Bottlenecks for Efficiently Serving LLM Inference With KV
-Offloading.
-"""
-_SAMPLE = f"""
-{style.SAMPLE_MARK}. It was written by kappa in the data sets' own formats and says nothing about them.
-"""
-
-
-def _paragraphs(text: str) -> list[Block]:
-    return [Paragraph(" ".join(part.split())) for part in text.strip().split("\n\n")]
-
-
-def _method(data: ReportData) -> Section:
-    sample = [Paragraph(_SAMPLE.strip(), is_warning=True)] if data.is_sample else []
-    return Section("Method", [*sample, *_paragraphs(_METHOD)])
 
 
 def _sources(data: ReportData) -> Section:

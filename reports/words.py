@@ -48,6 +48,28 @@ def whole_percent(share: float) -> str:
     return ">99" if 0.99 < share < 1 else f"{share * 100:.0f}"  # noqa: PLR2004
 
 
+def points(gained: float) -> str:
+    """Return a difference of two shares in percentage points, signed, with one decimal.
+
+    >>> [points(v) for v in (0.2532, -0.004, 0.0, 0.00001)]
+    ['+25.3', '-0.4', '0', '0']
+    """
+    text = f"{gained * 100:+.1f}"
+    return "0" if float(text) == 0 else text
+
+
+def value_range(values: Sequence[float]) -> str:
+    """Return the smallest and largest of values.
+
+    >>> value_range([5.94, 93.03]), value_range([7.5]), value_range([])
+    ('5.940 to 93.03', '7.500', '-')
+    """
+    if not values:
+        return MISSING
+    low, high = number(min(values)), number(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
 def percent_range(shares: Sequence[float]) -> str:
     """Return the smallest and largest of shares in whole percent.
 

@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.boundness import boundness
+from pipelines.design_questions import design_questions
 from pipelines.hardware import hardware_tables
+from pipelines.machines import read_sources
 from reports.reading import read_report_data
 from reports.report import write_report
-from reports.words import number
+from reports.words import number, percent
 from warehouse.aggregates import percentiles_of, summary_of
 from warehouse.database import build_database
 from warehouse.engine import read_only
@@ -38,20 +40,25 @@ Turns = list[tuple[int, int, int | None]]
 
 @dataclass
 class Made:
-    """What a small warehouse is made of: turns by workload and tokenizer, records of each workload, and rejects."""
+    """What a small warehouse is made of: turns by workload and tokenizer, records of each workload, and rejects.
+
+    `chat` holds the turns counted so; `is_asked` says whether the design questions are answered.
+    """
 
     turns: dict[tuple[str, str], Turns]
+    chat: dict[tuple[str, str], Turns] = field(default_factory=dict)
+    is_asked: bool = False
     is_sample: bool = False
     records: int = 2
     rejects: list[dict[str, Any]] = field(default_factory=list)
 
 
-def turns_of(workload: str, tokenizer: str, turns: Turns) -> pa.Table:
+def turns_of(workload: str, tokenizer: str, turns: Turns, counting: str = "text") -> pa.Table:
     """Return rows of `turns`, all in one session."""
     return TURNS.rows(
         [
             {
-                "workload": workload, "tokenizer": tokenizer, "counting": "text", "session_id": "s", "turn_index": i,
+                "workload": workload, "tokenizer": tokenizer, "counting": counting, "session_id": "s", "turn_index": i,
                 "cached_tokens": k, "prefill_tokens": t, "output_tokens": output, "kappa_ratio": k / t,
                 "is_first_turn": i == 0,
             }
@@ -111,15 +118,19 @@ def build(folder: Path, made: Made) -> Path:
         put(name, hardware[name])
     put("published", load_reference("published"))
     put("headlines", headlines)
-    for (workload, tokenizer), turns in made.turns.items():
-        table = turns_of(workload, tokenizer, turns)
+    series = [(key, "text", turns) for key, turns in made.turns.items()]
+    for (workload, tokenizer), counting, turns in series + [(key, "chat", turns) for key, turns in made.chat.items()]:
+        table = turns_of(workload, tokenizer, turns, counting)
         path = put("turns", table)
         put("percentiles", percentiles_of(path))
         put("summary", summary_of(path, special_token_messages=0, is_sample=made.is_sample))
         batch = {name: table[name].to_numpy() for name in ("cached_tokens", "prefill_tokens")}
-        names = {"workload": workload, "tokenizer": tokenizer, "counting": "text"}
+        names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
         if turns:
             put("boundness", boundness([batch], **names, hardware=hardware, headlines=headlines))
+        if made.is_asked:
+            models = [name for name in headlines["model"].to_pylist() if name]
+            put("design_questions", design_questions([batch], **names, sources=read_sources(), models=models))
     build_database(folder / "warehouse.duckdb", files)
     return folder / "warehouse.duckdb"
 
@@ -595,3 +606,99 @@ def test_bins_hold_every_turn(real: Report) -> None:
     # 20 bins to a factor of ten: log10(20) x 20 = 26.02, log10(100) x 20 = 40, log10(1000) x 20 = 60
     assert later.bins.tolist() == [26, 40, 60]
     assert data.histograms["sharegpt", "kappa_ratio", True].zeros == 1
+
+
+@pytest.fixture(scope="module")
+def asked(make: Make) -> Report:
+    """Return the report of a workload counted both ways, with answers to the design questions."""
+    # By chat ten more tokens come with each request: ratios 0, 210 / 20, 1020 / 20, 1030 / 11.
+    chat: Turns = [(0, 20, 5), (210, 20, 5), (1020, 20, None), (1030, 11, 7)]
+    return make(Made({("sharegpt", "llama-3.1"): CHAT}, chat={("sharegpt", "llama-3.1"): chat}, is_asked=True))
+
+
+def test_design_questions_are_answered(asked: Report) -> None:
+    """Figure and tables hold kappa_crit and the compute bound share of each variant, and say on what they stand."""
+    rows = {(row["basis"], row["model"], row["variant"]): row for row in asked.grid("design-mla")}
+    own = rows["physical", "llama-3.1-70b", "the model's own cache"]
+    # kappa_crit 43.04; ratios 0, 20, 100, 1000: 2 of 4 turns are compute bound
+    assert (own["kappa crit"], own["compute bound turns of sharegpt"]) == ("43.04", "50.0 %")
+    # 327,680 bytes become 80 x (512 + 64) x 2 = 92,160: 43.04 x 3.556 = 153.0, and 100 is below it: 3 of 4
+    latent = rows["physical", "llama-3.1-70b", "a latent of 512 + 64 in every layer"]
+    assert (latent["kappa crit"], latent["compute bound turns of sharegpt"]) == ("153.0", "75.0 % (+25.0)")
+    texts = asked.svg_texts("design_questions")
+    assert {"design questions, basis physical, cost_model 2n", "sharegpt", "log scale", "8 bit", "4 bit"} <= set(texts)
+    assert "deepseek-v3 (proxy)" in texts
+    assert (asked.folder / "figures" / "design_questions.png").stat().st_size > 10_000
+    assert "Asked of gb200 and h100-sxm" in asked.html
+    assert "cost_model 2n, counting text. The tables hold basis paper too." in asked.html
+
+
+def test_text_stands_beside_chat(asked: Report) -> None:
+    """Medians of reused turns, template tokens and memory bound turns stand side by side; figures show text."""
+    (row,) = asked.grid("text-chat")
+    # reused: 20, 100, 1000 and 10.5, 51, 93.64
+    assert (row["kappa ratio p50, reused turns, text"], row["kappa ratio p50, reused turns, chat"]) == ("100", "51")
+    # K + T: 10, 210, 1010, 1001 become 20, 230, 1040, 1041: (10 + 20 + 30 + 40) / 4
+    assert row["template tokens of a turn, mean"] == "25"
+    # kappa_crit from 12.2 (llama-3.1-8b) to 235 (deepseek-v3): by text 3 to 1 of 4 turns, by chat 2 to 0
+    assert row[f"memory bound turns on {PLATFORM} (physical), text"] == "25 to 75 %"
+    assert row[f"memory bound turns on {PLATFORM} (physical), chat"] == "0 to 50 %"
+    chat = next(row for row in asked.grid("result") if row["counting"] == "chat")
+    assert chat[f"memory bound turns, {PLATFORM} (physical)"] == "0 to 50 %"
+    assert "25 to 75 % of the turns of sharegpt." in asked.html.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_cost_models_stand_side_by_side(real: Report) -> None:
+    """The reference platform's row of each cost model is its row of `boundness`, and the page says what each counts."""
+    query = """
+        SELECT workload, model, cost_model, memory_bound_turn_share AS share FROM boundness
+        WHERE accelerator = 'h100-sxm' AND link = 'pcie5-x16' AND basis = 'physical' AND kv_dtype = 'bf16'
+          AND block_tokens = 1
+    """
+    with read_only(real.database) as connection:
+        rows = connection.sql(query).to_arrow_table().to_pylist()
+    expected = {
+        (row["workload"], row["model"], row["cost_model"]): " ".join(percent(row["share"]).split()) for row in rows
+    }
+    shown = {
+        (row["workload"], row["model"].removesuffix(" (proxy)"), name): row[f"memory bound turns, {name}"]
+        for row in real.grid("cost-models")
+        for name in ("2n", "attention", "full")
+    }
+    # 8 headline models, 2 workloads, 3 cost models
+    assert len(shown) == 48
+    assert shown == {key: expected[key] for key in shown}
+    # Reading 139e9 bytes of weights at 3.35e12 a second takes 42 ms, and 1,000 x 327,680 / 54.4e9 is 6.0 ms
+    assert (shown["sharegpt", "llama-3.1-70b", "2n"], shown["sharegpt", "llama-3.1-70b", "full"]) == ("50.0 %", "0 %")
+    for text in ("The headlines stand on cost_model 2n.", "for a batch of one", "attention of the new tokens over"):
+        assert text in real.html
+
+
+def test_printed_values_are_all_there(real: Report) -> None:
+    """Every value of the view is on the page, with misses and measurements called so."""
+    grids = [real.grid(name) for name in re.findall(r'id="(paper-[a-z]+)"', real.html)]
+    rows = {row["quantity"]: row for grid in grids for row in grid}
+    with read_only(real.database) as connection:
+        values = connection.sql("SELECT * FROM paper_values").to_arrow_table().to_pylist()
+    assert set(rows) == {row["quantity"] for row in values}
+    row = rows["kappa_M of llama-3.1-405b (a misprint: the inputs give 1.57)"]
+    # 2 x 405e9 / 516e3 = 1,569,767; / 1,420,000 - 1 = 10.5 %
+    assert (row["printed"], row["reproduced"], row["residual"]) == ("1,420,000", "1,569,767", "+10.5 %")
+    assert row["verdict"] == "miss: differs"
+    assert row["why"].startswith("a miss: 2 x 405e9 / 516e3")
+    measured = [row for row in rows.values() if row["why"].startswith("measured")]
+    assert measured
+    assert {row["verdict"].split(":")[0] for row in measured} == {"measurement, not asserted"}
+    # of hardware, kappa_M of 70b and of 405b alone are misses
+    assert sum(row["verdict"].startswith("miss") for row in rows.values()) == 2
+    assert f"The paper prints {len(values)} values that are kept here" in real.html
+
+
+def test_without_answers_and_chat_their_sections_are_left_out(real: Report) -> None:
+    """A warehouse without design questions and without chat has neither section, and no empty table."""
+    assert "Design questions" not in real.html
+    assert "Text against chat" not in real.html
+    assert not (real.folder / "figures" / "design_questions.svg").exists()
+    reader = Tables()
+    reader.feed(real.html)
+    assert [name for name, rows in reader.tables.items() if len(rows) < 2] == []
