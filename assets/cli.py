@@ -79,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=FORMATS, default="table")
+    parser.add_argument("--format", choices=FORMATS, help="default: the suffix of --output, else table")
     parser.add_argument("--output", metavar="F", help="write to a file instead of the terminal")
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from assets.cli import home_path
 from assets.crit_answers import answers, check_question, is_question
 from assets.crit_text import answer_text
-from assets.terminal import write_rows
+from assets.terminal import chosen_format, write_rows
 from pipelines.cache import KV_ELEMENT_BYTES
 from pipelines.hardware import fitting_platforms, kappa_crit_rows
 from pipelines.machines import SUSTAINED_FRACTION_DENSE, SUSTAINED_FRACTION_MOE, Sources, read_sources
@@ -46,6 +46,7 @@ def crit(options: argparse.Namespace) -> int:
     if not rows:
         raise _nothing_fits(options, sources)
     output = Path(options.output) if options.output else None
+    options.format = chosen_format(options.format, output)
     if is_question(options):
         found = answers(options, sources, rows)
         if options.format == "table" and output is None:
@@ -122,8 +123,15 @@ def _legend(rows: list[Row]) -> str:
             f"physical: dense peak x {SUSTAINED_FRACTION_DENSE} (MoE {SUSTAINED_FRACTION_MOE}), one direction, "
             "measured bandwidth where there is one; paper: the paper's inputs."
         )
+    if any(row["basis"] == "paper" for row in rows):
+        lines.append("On the paper's basis kappa_crit is the product with kappa_m as the paper printed it.")
+    if any(row["kappa_crit"] is None for row in rows):
+        lines.append(
+            "Empty: KV bytes per token are not constant, or the parameters are not known (docs/kappa-crit.md)."
+        )
     if any(row["is_tokenizer_proxy"] for row in rows):
         lines.append("is_tokenizer_proxy: the model has another vocabulary; workloads are joined by llama-3.1 counts.")
+    lines.append("Nothing named: the headline models and platforms; `kappa sql 'FROM models'` lists all models.")
     lines.append("A turn: --cached-tokens K --new-tokens T; a workload of the home folder: --workload NAME.")
     return "\n".join(lines)
 
@@ -152,5 +160,9 @@ def unknown_name(kind: str, given: str, names: set[str]) -> KappaError:
     """Return the error for a name that no table has, with the nearest that there are."""
     near = difflib.get_close_matches(given.lower(), sorted(names), 4, 0.4) or sorted(names)[:8]
     return KappaError(
-        f"unknown {kind} {given!r}", f"nearest are {', '.join(near)}", "`kappa sql` on the table lists all"
+        f"unknown {kind} {given!r}",
+        f"nearest are {', '.join(near)}",
+        f"`kappa sql 'FROM {kind}s'` lists those of the tables"
+        if kind in ("model", "accelerator", "link")
+        else "choose one",
     )

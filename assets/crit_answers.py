@@ -53,6 +53,19 @@ def check_question(options: argparse.Namespace) -> None:
     for is_broken, what, why in rules:
         if is_broken:
             raise KappaError(what, why, "see `kappa crit --help`")
+    if not is_question(options):
+        _check_alone(options)
+
+
+def _check_alone(options: argparse.Namespace) -> None:
+    """Raise KappaError for an option that says something of a turn or a workload where there is none."""
+    alone = ("cost_model", "tier", "output_tokens", "pool_tokens", "idle_w", "busy_w")
+    given = [name for name in alone if getattr(options, name) is not None]
+    given += [name for name, usual in (("chunk", 1), ("tier_share", 1.0)) if getattr(options, name) != usual]
+    if given:
+        named = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        why, remedy = "kappa_crit alone does not depend on it", "add --cached-tokens and --new-tokens, or --workload"
+        raise KappaError(f"{named} needs a turn or a workload", why, remedy)
 
 
 def _below(value: int | None, least: int) -> bool:

@@ -20,8 +20,9 @@ COST_MODELS = {
     "full": "the same, but never less than reading the weights once (batch of one)",
 }
 _SHORT = {
-    False: ("pcie_overhead", "ttft_s", "transfer_share", "faster", "load_from_cached_tokens", "needed_bytes_per_s"),
-    True: ("memory_bound_turn_share", "memory_bound_time_share", "pcie_overhead_p50", "pcie_overhead_p99",
+    False: ("kappa_crit_here", "pcie_overhead", "is_memory_bound", "ttft_s", "transfer_share", "faster",
+            "load_from_cached_tokens", "needed_bytes_per_s"),
+    True: ("kappa_crit", "memory_bound_turn_share", "memory_bound_time_share", "pcie_overhead_p50", "pcie_overhead_p99",
            "needed_bytes_per_s_p50", "needed_bytes_per_s_p99"),
 }  # fmt: skip
 
@@ -106,7 +107,7 @@ def answer_text(found: list[Answer]) -> str:
     for answer in found:
         blocks.setdefault(tuple(answer.row[name] for name in ABOUT), []).append(answer)
     if len(blocks) > MOST_BLOCKS:
-        columns = (*ABOUT, "cost_model", "kappa_crit", *_SHORT[found[0].is_workload])
+        columns = (*ABOUT, "cost_model", *_SHORT[found[0].is_workload])
         table = pa.Table.from_pylist([{name: answer.row[name] for name in columns} for answer in found])
         return f"{_subject(found[0])}\n\n{text_table(table)}\n\n{_legend(found)}"
     return "\n\n".join([*map(_block, blocks.values()), _legend(found)])

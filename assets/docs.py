@@ -9,29 +9,23 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from assets.cli import build_parser
-from warehouse.schema import DUCKDB_TYPES, Field, Table
+from warehouse.fields import REASON
+from warehouse.schema import Table
 from warehouse.tables import TABLES
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs"
 INTRODUCTION = (
     "Generated from the declarations in `warehouse/` by `make docs`. GB is 10^9 bytes, GiB 2^30 bytes. "
-    "The same descriptions stand in the database itself (`SELECT comment FROM duckdb_columns()`) and in Dagster.\n"
+    "The same stands in the database itself (`SELECT comment FROM duckdb_columns()`), in the metadata of "
+    "the Parquet files and in Dagster (`dictionary` of each asset).\n"
 )
 EXIT_CODES = (
     "0 done; 1 an error, told in one line `error: what, why, what to do`; 2 wrong usage; "
     "10 `kappa refresh --check` found that a file that is used changed; 130 interrupted."
 )
-REASONS = {
-    "unknown_role": "a message has a role that is not known",
-    "missing_field": "a field is absent, null or not text",
-    "no_messages": "a conversation, or one piece of one, is empty",
-    "no_request": "a conversation holds replies only",
-    "not_an_object": "the element is no JSON object",
-    "truncated": "the file ends, or stops being JSON, inside this element",
-    "empty_turn": "a turn without any token, and none before it",
-}
 
 
 def pages() -> dict[str, str]:
@@ -39,29 +33,32 @@ def pages() -> dict[str, str]:
     return {"tables.md": _dictionary(), "commands.md": _commands()}
 
 
+def dictionary(*tables: Table) -> dict[str, Any]:
+    """Return what docs/tables.md says of these tables as metadata of the asset that makes them."""
+    import dagster as dg  # noqa: PLC0415 - the pages are written without it
+
+    parts = [_table(table) for table in tables]
+    if any(REASON in table.fields for table in tables):
+        parts.append(_reasons())
+    return {"dictionary": dg.MetadataValue.md("\n".join(parts))}
+
+
 def _dictionary() -> str:
     parts = ["# Tables\n", INTRODUCTION]
     parts += [_table(table) for table in TABLES.values()]
-    parts.append("## Reasons in `rejects`\n\n| reason | meaning |\n|---|---|")
-    parts += [f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items()]
-    return "\n".join(parts) + "\n"
+    return "\n".join([*parts, _reasons()]) + "\n"
+
+
+def _reasons() -> str:
+    lines = [f"| `{reason}` | {meaning} |" for reason, meaning in zip(REASON.values, REASON.meanings, strict=True)]
+    return "\n".join(["## Reasons in `rejects`\n\n| reason | meaning |\n|---|---|", *lines])
 
 
 def _table(table: Table) -> str:
     key = ", ".join(f"`{name}`" for name in table.key) or "none"
     kind = "View. " if table.is_view else ""
     lines = [f"## {table.name}\n", f"{kind}One row: {table.grain}. Key: {key}.\n"]
-    lines += ["| column | type | unit | NULL | bounds | description |", "|---|---|---|---|---|---|"]
-    lines += [_field(field) for field in table.fields]
-    return "\n".join(lines) + "\n"
-
-
-def _field(field: Field) -> str:
-    low = "" if field.minimum is None else f">= {field.minimum:g}"
-    high = "" if field.maximum is None else f"<= {field.maximum:g}"
-    bounds = ", ".join(part for part in (low, high, " / ".join(field.values)) if part)
-    null = "yes" if field.nullable else ""
-    return f"| `{field.name}` | {DUCKDB_TYPES[field.type]} | {field.unit} | {null} | {bounds} | {field.description} |"
+    return "\n".join([*lines, table.dictionary()]) + "\n"
 
 
 def _commands() -> str:

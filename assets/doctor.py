@@ -15,6 +15,7 @@ from assets.cli import home_path, readable
 from pipelines.sources import workloads
 from pipelines.tokenizer_specs import tokenizer_specs
 from warehouse.code_version import code_version
+from warehouse.errors import KappaError
 from warehouse.home import Home
 
 LIBRARIES = ("dagster", "duckdb", "pyarrow", "datasets", "huggingface_hub", "transformers", "tokenizers", "fastokens")
@@ -81,6 +82,7 @@ def _state(home: Home) -> str:
         return "none yet: `kappa run --sample` or `kappa run` builds one"
     kind = "sample" if note["is_sample"] else "real data sets"
     kept = ", ".join(map(str, home.numbers()))
+    home.database()
     return f"generation {note['generation']} ({kind}), {len(note['series'])} series; kept: {kept}"
 
 
@@ -107,14 +109,16 @@ def _has_token() -> bool:
 
 
 def _revision(repo_id: str) -> str:
-    from huggingface_hub import HfApi  # noqa: PLC0415
+    from huggingface_hub import HfApi, constants  # noqa: PLC0415
 
-    from pipelines.hub import hub_failure  # noqa: PLC0415
+    from pipelines.hub import hub_failure, unreachable  # noqa: PLC0415
 
+    if constants.HF_HUB_OFFLINE:
+        raise KappaError(f"{repo_id} was not asked", "HF_HUB_OFFLINE is set", "unset it to ask the Hub")
     try:
         info = HfApi().dataset_info(repo_id, revision="main", timeout=5)
     except Exception as error:
-        raise hub_failure(repo_id, error) or ConnectionError(f"{repo_id} cannot be reached") from error
+        raise hub_failure(repo_id, error) or unreachable(repo_id, error) from error
     return f"{repo_id} at {str(info.sha)[:12]}"
 
 
@@ -129,5 +133,5 @@ def _tokenizer(name: str) -> Finding:
         else "the offline extra is not installed"
     )
     return Finding(
-        has_package, f"tokenizer: {name}", f"from the Hub ({', '.join(spec.repositories)}); offline: {offline}"
+        has_package, f"tokenizer: {name}", f"without the Hub: {offline}; with it: {', '.join(spec.repositories)}"
     )

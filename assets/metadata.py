@@ -22,7 +22,7 @@ def column_schema(table: Table) -> dg.TableSchema:
             dg.TableColumn(
                 field.name,
                 str(field.type),
-                description=field.description + (f" [{field.unit}]" if field.unit else ""),
+                description=field.comment(),
                 constraints=dg.TableColumnConstraints(nullable=field.nullable),
                 tags={"unit": field.unit.replace("/", "-per-").replace(" ", "-")}
                 if field.unit not in ("", "%")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from assets.cli import home_path
-from assets.terminal import write_rows
+from assets.terminal import chosen_format, write_rows
 from warehouse.engine import read_only, stream
 from warehouse.errors import KappaError
 from warehouse.home import Home
@@ -24,7 +24,8 @@ def sql(options: argparse.Namespace) -> int:
     query = _query(options)
     with read_only(Home(home_path(options.home)).database()) as connection:
         reader = stream(connection, query, BATCH_ROWS)
-        write_rows(reader, reader.schema, options.format, Path(options.output) if options.output else None)
+        output = Path(options.output) if options.output else None
+        write_rows(reader, reader.schema, chosen_format(options.format, output), output)
     return 0
 
 

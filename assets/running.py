@@ -55,10 +55,13 @@ def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: boo
     """
     show_progress()
     home.prepare()
+    before = home.current_note()
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     with home.lock("run"):
         home.staging(is_sample=is_sample).remove_drafts()
         _materialize(home, names, tokenizers, is_sample=is_sample)
+    if before is not None and (home.current_note() or {}).get("content") == before.get("content"):
+        LOG.info("nothing changed: generation %d is as it was", before["generation"])
 
 
 def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_sample: bool) -> None:
@@ -136,6 +139,10 @@ def show_progress() -> None:
     LOG.propagate = False
 
 
+PARTS = """
+SELECT workload, ours::BIGINT AS counted, value::BIGINT AS published FROM paper_comparison
+WHERE metric = 'records' AND NOT is_full_set AND ours IS NOT NULL ORDER BY workload
+"""
 PERCENTILE_TABLE = """
 SELECT workload, tokenizer, counting, metric,
        max(value) FILTER (percentile = 5) AS p5, max(value) FILTER (percentile = 25) AS p25,
@@ -144,7 +151,7 @@ SELECT workload, tokenizer, counting, metric,
 FROM percentiles
 WHERE block_tokens = 1 AND ((metric = 'kappa_ratio' AND population = 'reused')
       OR (metric IN ('cached_tokens', 'prefill_tokens') AND population = 'all'))
-GROUP BY ALL ORDER BY workload, metric, tokenizer
+GROUP BY ALL ORDER BY workload, counting DESC, metric, tokenizer
 """
 
 
@@ -155,12 +162,16 @@ def print_result(home: Home) -> None:
     note = home.current_note() or {}
     with read_only(home.database()) as connection:
         rows = fetch(connection, PERCENTILE_TABLE)
+        parts = fetch(connection, PARTS).to_pylist()
     print(text_table(rows))
     print(
         "kappa_ratio over turns that reuse something (K > 0); cached_tokens (K) and prefill_tokens (T) over all turns."
     )
     if note.get("is_sample"):
         print("sample: generated text, not the data sets")
+    elif parts:
+        told = ", ".join(f"{row['workload']} {row['counted']:,} of {row['published']:,}" for row in parts)
+        print(f"only parts of the published sets were counted (records): {told}")
     print(f"generation {note.get('generation')} in {home.path}")
     print(f"report: {home.path / REPORT / 'report.html'}")
 
@@ -192,6 +203,8 @@ def changed_files(home: Home) -> list[str]:
     from pipelines.hub import HuggingFaceHub  # noqa: PLC0415
 
     hub, changed = HuggingFaceHub(), []
+    if hub.is_offline:
+        raise KappaError("what changed upstream cannot be told", "HF_HUB_OFFLINE is set", "unset it and ask again")
     with read_only(home.database()) as connection:
         query = "SELECT workload, repo_id, revision, path, bytes, sha256 FROM sources ORDER BY ALL"
         used = fetch(connection, query).to_pylist()

@@ -3,16 +3,25 @@
 from datetime import UTC, datetime
 
 import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from assets.docs import dictionary
 from assets.metadata import check_result, definition_metadata, table_metadata
 from assets.publication import publish, stage_report
 from assets.resources import KappaHome
 from pipelines import tables
 from pipelines.building import build_warehouse
 from pipelines.products import table_name
-from warehouse.checks import Violation, not_monotone, violations
+from pipelines.steps import TURNS_FILE
+from warehouse.checks import Violation, context_differs, not_monotone, other_turns, violations
+from warehouse.staging import Staging
 from warehouse.tables import TABLES
 
+MORE_CHECKS = {
+    "percentiles": {"monotone": "percentiles do not fall", "context": "context = K + T at every block size"},
+    "summary": {"same_turns": "all tokenizers see the same turns of a workload"},
+}
 GROUPS = {**dict.fromkeys(tables.HARDWARE, "hardware"), "published": "hardware"}
 
 
@@ -25,20 +34,15 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
         "design_questions": [*turns, dg.AssetKey("kappa_crit")],
     }
     is_reference = name in GROUPS
-    specs = [
-        dg.AssetCheckSpec(
-            "declared", asset=name, blocking=True, description="schema, NULLs, bounds and key as declared"
-        )
-    ]
-    if name == "percentiles":
-        specs.append(dg.AssetCheckSpec("monotone", asset=name, blocking=True, description="percentiles do not fall"))
+    rules = {"declared": "schema, NULLs, bounds and key as declared", **MORE_CHECKS.get(name, {})}
+    specs = [dg.AssetCheckSpec(check, asset=name, blocking=True, description=rule) for check, rule in rules.items()]
 
     @dg.asset(
         key=dg.AssetKey(name),
         deps=depends_on.get(name, [] if is_reference else turns),
         group_name=GROUPS.get(name, "statistics"),
         description=f"One row: {table.grain}.",
-        metadata=definition_metadata(table),
+        metadata=definition_metadata(table) | dictionary(table),
         check_specs=specs,
         kinds={"parquet"},
     )
@@ -46,10 +50,26 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
         data = tables.read_table(tables.stage_table(kappa.staging(), name))
         results = [check_result("declared", violations(table, data))]
         if name == "percentiles":
-            results.append(check_result("monotone", not_monotone(data)))
+            results += [check_result("monotone", not_monotone(data)), check_result("context", context_differs(data))]
+        if name == "summary":
+            results.append(check_result("same_turns", differing_turns(kappa.staging())))
         return dg.MaterializeResult(metadata=table_metadata(data), check_results=results)
 
     return staged
+
+
+def differing_turns(staging: Staging) -> list[Violation]:
+    """Return the turns that not every tokenizer of a workload sees, text and chat each by itself."""
+    by_workload: dict[tuple[str, str], dict[str, pa.Table]] = {}
+    for part in tables.series(staging):
+        turns = pq.read_table(part.file(TURNS_FILE), columns=["session_id", "turn_index"])
+        by_workload.setdefault((part.meta["workload"], part.meta["counting"]), {})[part.meta["tokenizer"]] = turns
+    found = [(names, other_turns(by_tokenizer)) for names, by_tokenizer in by_workload.items()]
+    return [
+        Violation(f"{' by '.join(names)}: {violation.rule}", violation.count, violation.rows)
+        for names, violations_of in found
+        for violation in violations_of
+    ]
 
 
 @dg.asset(
@@ -61,12 +81,13 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
             "complete", asset="warehouse", blocking=True, description="every staged row is in the database"
         )
     ],
+    metadata=dictionary(*(table for table in TABLES.values() if table.is_view)),
     kinds={"duckdb", "parquet"},
 )
 def warehouse(context: dg.AssetExecutionContext, kappa: KappaHome) -> dg.MaterializeResult:
     """Build the database file and the lake out of the staged tables."""
     staging = kappa.staging()
-    product = build_warehouse(staging, kappa.folder(), context.run_id, _started_at(context))
+    product = build_warehouse(staging, kappa.folder(), context.run.run_id, _started_at(context))
     lost = {
         name: rows
         for name in tables.STAGED
@@ -90,7 +111,7 @@ def report(kappa: KappaHome) -> dg.MaterializeResult:
     deps=[warehouse, report],
     group_name="publication",
     description="The published state that readers see.",
-    metadata=definition_metadata(TABLES["generations"]),
+    metadata=definition_metadata(TABLES["generations"]) | dictionary(TABLES["generations"]),
     kinds={"duckdb"},
 )
 def generations(kappa: KappaHome) -> dg.MaterializeResult:
@@ -101,5 +122,5 @@ def generations(kappa: KappaHome) -> dg.MaterializeResult:
 
 
 def _started_at(context: dg.AssetExecutionContext) -> datetime:
-    stats = context.instance.get_run_stats(context.run_id)
+    stats = context.instance.get_run_stats(context.run.run_id)
     return datetime.fromtimestamp(stats.start_time or stats.launch_time or datetime.now(UTC).timestamp(), UTC)

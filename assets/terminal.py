@@ -66,6 +66,12 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def chosen_format(given: str | None, output: Path | None) -> str:
+    """Return the format that was asked for, else that of the file's suffix, else `table`."""
+    suffix = "" if output is None else output.suffix.removeprefix(".").lower()
+    return given or (suffix if suffix in ("csv", "json", "parquet") else "table")
+
+
 def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, output: Path | None) -> None:
     """Write rows in one of the formats `table`, `csv`, `json`, `parquet`, to a file or to standard output.
 

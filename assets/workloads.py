@@ -6,6 +6,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from assets.docs import dictionary
 from assets.metadata import check_result, definition_metadata, table_metadata
 from assets.resources import KappaHome
 from pipelines import products, steps
@@ -13,7 +14,16 @@ from pipelines.fetching import fetch_raw, fetch_tokenizer_file
 from pipelines.sessions import MESSAGES_SCHEMA
 from pipelines.tokenizer_specs import TokenizerSpec
 from pipelines.workload import Workload
-from warehouse.checks import Violation, kappa_times_t, violations
+from warehouse.checks import (
+    Violation,
+    kappa_times_t,
+    other_counts,
+    other_fingerprints,
+    turn_order,
+    unbalanced,
+    violations,
+)
+from warehouse.reference_rows import load_reference
 from warehouse.staging import Product
 from warehouse.tables import TURNS
 
@@ -65,7 +75,11 @@ def conversations_asset(workload: Workload) -> dg.AssetsDefinition:
         check_specs=[
             dg.AssetCheckSpec(
                 "records_reconcile", asset=key, blocking=True, description="records read = kept + rejected"
-            )
+            ),
+            # Its severity is WARN, which never blocks: a set that grew upstream is still worth counting.
+            dg.AssetCheckSpec(
+                "published_counts", asset=key, blocking=True, description="warns where the full set changed in size"
+            ),
         ],
         kinds={"parquet"},
     )
@@ -77,18 +91,20 @@ def conversations_asset(workload: Workload) -> dg.AssetsDefinition:
                 **{n: meta[n] for n in ("sessions", "kept", "rejected", "truncated", "text_bytes")},
             },
             check_results=[
-                check_result("records_reconcile", unbalanced(meta["records"], meta["kept"], meta["rejected"]))
+                check_result("records_reconcile", unbalanced(meta["records"], meta["kept"], meta["rejected"])),
+                check_result("published_counts", _other_counts(workload, meta), dg.AssetCheckSeverity.WARN),
             ],
         )
 
     return conversations
 
 
-def unbalanced(records: dict[str, int], kept: int, rejected: int) -> list[Violation]:
-    """Return the difference between the records read and those kept or rejected, if there is one."""
-    lost = sum(records.values()) - kept - rejected
-    rows = pa.table({"read": [sum(records.values())], "kept": [kept], "rejected": [rejected]})
-    return [Violation("records read = kept + rejected", abs(lost), rows)] if lost else []
+def _other_counts(workload: Workload, meta: dict[str, Any]) -> list[Violation]:
+    """Compare the full set alone: a sample has the size that it was given."""
+    if meta["is_sample"]:
+        return []
+    measured = {"records": sum(meta["records"].values()), "sessions": meta["sessions"]}
+    return other_counts(load_reference("published"), workload.name, measured)
 
 
 def tokenizer_asset(spec: TokenizerSpec) -> dg.AssetsDefinition:
@@ -119,11 +135,12 @@ def counts_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         deps=[key_of(products.conversations_name(workload.name)), key_of(products.tokenizer_name(tokenizer))],
         group_name="token_counts",
         description=f"Tokens of every message of {workload.name} by {tokenizer}.",
-        check_specs=_count_checks(key),
+        check_specs=[*_count_checks(key), _fingerprint_check(key)],
         kinds={"parquet"},
     )
     def token_counts(kappa: KappaHome) -> dg.MaterializeResult:
-        meta = steps.count_tokens(kappa.staging(), workload, tokenizer).meta
+        product = steps.count_tokens(kappa.staging(), workload, tokenizer)
+        meta = product.meta
         columns = (
             "tokens",
             "engine",
@@ -135,7 +152,7 @@ def counts_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         )
         return dg.MaterializeResult(
             metadata={"dagster/row_count": meta["messages"], **{name: meta[name] for name in columns}},
-            check_results=_count_results(meta),
+            check_results=[*_count_results(meta), _fingerprint_result(kappa, product, tokenizer)],
         )
 
     return token_counts
@@ -154,13 +171,15 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         deps=_counted(workload, tokenizer),
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name} by {tokenizer}, message text alone.",
-        metadata=definition_metadata(TURNS),
+        metadata=definition_metadata(TURNS) | dictionary(TURNS),
         check_specs=_turn_checks(key),
         kinds={"parquet"},
     )
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
-        metadata, results = _turns_shown(steps.derive_turns(kappa.staging(), workload, tokenizer))
-        return dg.MaterializeResult(metadata=metadata, check_results=results)
+        product = steps.derive_turns(kappa.staging(), workload, tokenizer)
+        metadata, results = _turns_shown(product, workload)
+        fingerprint = _fingerprint_result(kappa, product, tokenizer)
+        return dg.MaterializeResult(metadata=metadata, check_results=[*results, fingerprint])
 
     return turns
 
@@ -174,14 +193,15 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         deps=[*_counted(workload, tokenizer), key_of(products.tokenizer_name(tokenizer))],
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name} by the chat template of {tokenizer}.",
-        metadata=definition_metadata(TURNS),
+        metadata=definition_metadata(TURNS) | dictionary(TURNS),
         check_specs=[*_turn_checks(key), *_count_checks(key)],
         kinds={"parquet"},
     )
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
         product = steps.count_chat_turns(kappa.staging(), workload, tokenizer)
-        metadata, results = _turns_shown(product)
-        return dg.MaterializeResult(metadata=metadata, check_results=[*results, *_count_results(product.meta)])
+        metadata, results = _turns_shown(product, workload)
+        results += [*_count_results(product.meta), _fingerprint_result(kappa, product, tokenizer)]
+        return dg.MaterializeResult(metadata=metadata, check_results=results)
 
     return turns
 
@@ -191,14 +211,34 @@ def _counted(workload: Workload, tokenizer: str) -> list[dg.AssetKey]:
 
 
 def _turn_checks(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    rules = {"declared": "schema, NULLs, bounds and key as declared", "kappa_times_t": "kappa_ratio x T = K"}
-    return [dg.AssetCheckSpec(name, asset=key, blocking=True, description=rule) for name, rule in rules.items()]
+    rules = {
+        "declared": "schema, NULLs, bounds and key as declared",
+        "kappa_times_t": "kappa_ratio x T = K",
+        "turn_order": "each turn follows from the one before it; K of a document is constant; 0 <= K < K + T",
+    }
+    specs = [dg.AssetCheckSpec(name, asset=key, blocking=True, description=rule) for name, rule in rules.items()]
+    return [*specs, _fingerprint_check(key)]
 
 
-def _turns_shown(product: Product) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
+def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
     data = pq.read_table(product.file(steps.TURNS_FILE)).cast(TURNS.arrow_schema)
-    results = [check_result("declared", violations(TURNS, data)), check_result("kappa_times_t", kappa_times_t(data))]
+    results = [
+        check_result("declared", violations(TURNS, data)),
+        check_result("kappa_times_t", kappa_times_t(data)),
+        check_result("turn_order", turn_order(data, workload.kind)),
+    ]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
+
+
+def _fingerprint_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
+    rule = "counts carry the fingerprint of the tokenizer's verified file"
+    return dg.AssetCheckSpec("fingerprint", asset=key, blocking=True, description=rule)
+
+
+def _fingerprint_result(kappa: KappaHome, product: Product, tokenizer: str) -> dg.AssetCheckResult:
+    expected = kappa.staging().require(products.tokenizer_name(tokenizer)).meta["fingerprint"]
+    found = other_fingerprints(product.name, product.meta["fingerprint"], tokenizer, expected)
+    return check_result("fingerprint", found)
 
 
 def _count_checks(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:

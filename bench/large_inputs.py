@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from bench.document_sets import Split, write_stories
@@ -84,26 +85,24 @@ CASES: dict[str, tuple[Callable[[Path, float], str], tuple[float, ...], str]] = 
 
 
 def run_steps(root: Path, name: str) -> None:
-    """Take what is under `root` from files to turns by `text` and `chat`; hand back the seconds of each step."""
+    """Take what is under `root` from files to turns by `text` and `chat`; hand back what each step took."""
     home = Home(root / "home")
     home.prepare()
-    staging, chosen, times = home.staging(is_sample=True), workload(name), {}
+    staging, chosen = home.staging(is_sample=True), workload(name)
     for spec in tokenizer_specs().values():
         fetch_tokenizer_file(staging, spec, offline=True)
     fetch_raw(staging, chosen, SampleHub(root, REVISION))
-    begin = time.perf_counter()
-    steps.read_conversations(staging, chosen)
-    times["read"] = time.perf_counter() - begin
+    work: dict[str, Callable[[], object]] = {"read": lambda: steps.read_conversations(staging, chosen)}
     for tokenizer in tokenizer_specs():
-        for label, step in (
-            ("count", steps.count_tokens),
-            ("derive", steps.derive_turns),
-            ("chat", steps.count_chat_turns),
-        ):
-            begin = time.perf_counter()
-            step(staging, chosen, tokenizer)
-            times[f"{label} {tokenizer}"] = time.perf_counter() - begin
-    hand_back(times)
+        work[f"count {tokenizer}"] = partial(steps.count_tokens, staging, chosen, tokenizer)
+        work[f"derive {tokenizer}"] = partial(steps.derive_turns, staging, chosen, tokenizer)
+        work[f"chat {tokenizer}"] = partial(steps.count_chat_turns, staging, chosen, tokenizer)
+    clock, cpu = {}, {}
+    for label, step in work.items():
+        begin, used = time.perf_counter(), time.process_time()
+        step()
+        clock[label], cpu[label] = time.perf_counter() - begin, time.process_time() - used
+    hand_back({"clock": clock, "cpu": cpu})
 
 
 def measure_case(case: str, size: float) -> Measured:
@@ -134,11 +133,11 @@ def main() -> int:
             rows.append(
                 [
                     f"{case}, {scaled:,g} {unit}",
-                    *(f"{s:.2f}" for s in took.result.values()),
+                    *(f"{s:.2f}" for s in took.result["cpu"].values()),
                     f"{took.peak_bytes / 2**30:.2f}",
                 ]
             )
-            head = ["s", *took.result, "peak GiB"]
+            head = ["CPU s", *took.result["cpu"], "peak GiB"]
         print(table(head, rows) + "\n", flush=True)
     return 0
 

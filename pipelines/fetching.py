@@ -23,6 +23,9 @@ def fetch_raw(staging: Staging, workload: Workload, hub: Hub) -> Product:
     Raises:
         KappaError: the repository or a file cannot be had; it says why.
     """
+    if hub.is_offline and (earlier := _still_there(staging, workload)) is not None:
+        LOG.info("%s: offline, the files fetched before are used", workload.name)
+        return earlier
     LOG.info("%s: fetching %s", workload.name, workload.repo_id)
     revision = hub.revision(workload.repo_id)
     known = hub.files(workload.repo_id, revision)
@@ -36,6 +39,12 @@ def fetch_raw(staging: Staging, workload: Workload, hub: Hub) -> Product:
             )
         files.append(hub.fetch(workload.repo_id, revision, known[path]))
     return _noted(staging, workload, revision, files, is_sample=hub.is_sample)
+
+
+def _still_there(staging: Staging, workload: Workload) -> Product | None:
+    """Return what was fetched last where its files still lie there; offline nothing newer can be known."""
+    known = staging.newest(raw_name(workload.name))
+    return known if known is not None and all(Path(file["local"]).is_file() for file in known.meta["files"]) else None
 
 
 def _noted(

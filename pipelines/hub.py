@@ -51,6 +51,10 @@ class Hub(Protocol):
 
     is_sample: bool
 
+    @property
+    def is_offline(self) -> bool:
+        """True where nothing may be asked and the newest commit cannot be known."""
+
     def revision(self, repo_id: str) -> str:
         """Return the commit sha that `main` stands at now."""
 
@@ -74,6 +78,7 @@ class SampleHub:
     """The generated sample, laid out as `root/OWNER/NAME/...`; one revision for everything."""
 
     is_sample = True
+    is_offline = False
 
     def __init__(self, root: Path, revision: str) -> None:
         """Serve the files under `root`, all at `revision`."""
@@ -107,6 +112,13 @@ class HuggingFaceHub:
     """Data set repositories on the Hub; HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_OFFLINE are the client's."""
 
     is_sample = False
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether HF_HUB_OFFLINE is set."""
+        from huggingface_hub import constants  # noqa: PLC0415 - slow to import
+
+        return bool(constants.HF_HUB_OFFLINE)
 
     def revision(self, repo_id: str) -> str:
         """Return the sha of `main`; offline, the newest commit in the cache."""
@@ -230,7 +242,7 @@ def _patiently(what: str, call: Callable[[], _T]) -> _T:
         except Exception as error:
             failure = hub_failure(what, error)
             if failure is not None or attempt == ATTEMPTS:
-                raise failure or _unreachable(what, error) from error
+                raise failure or unreachable(what, error) from error
             LOG.warning("%s: %s; try %d of %d in %.1f s", what, _brief(error), attempt + 1, ATTEMPTS, pause)
             time.sleep(pause)
             pause *= 2
@@ -273,7 +285,8 @@ def hub_failure(what: str, error: Exception) -> KappaError | None:
 _DISK_ERRORS = (13, 28, 30, 122)  # EACCES, ENOSPC, EROFS, EDQUOT
 
 
-def _unreachable(what: str, error: Exception) -> KappaError:
+def unreachable(what: str, error: Exception) -> KappaError:
+    """Return the error to show where the Hub does not answer."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     return KappaError(
         f"{what} could not be fetched",

@@ -67,6 +67,18 @@ def first_grid(data: ReportData) -> Grid:
     return Grid("result", "The workloads, and where they stand", columns, rows, words=3, note=STARS)
 
 
+def parts_sentence(data: ReportData) -> str:
+    """Return which workloads are only parts of the published sets; nothing for full sets, and none for a sample."""
+    if data.is_sample:
+        return ""
+    parts = [
+        f"{row['workload']} {row['ours']:,.0f} of {row['value']:,.0f}"
+        for row in data.comparison
+        if row["metric"] == "records" and row["ours"] is not None and not row["is_full_set"]
+    ]
+    return f"Only parts of the published sets were counted (records): {', '.join(parts)}." if parts else ""
+
+
 STARS = "* hypothetical for at least one of the models: more than 1 % of the turns are longer than its context."
 
 

@@ -57,7 +57,8 @@ def _picture(figure: Figure, name: str, alt: str, caption: str) -> Picture:
 
 
 def _first_screen(data: ReportData) -> Section:
-    blocks: list[Block] = []
+    parts = result.parts_sentence(data)
+    blocks: list[Block] = [Paragraph(parts, is_warning=True)] if parts else []
     if data.histograms:
         alt = "Shares of turns above each kappa_ratio, a curve a workload, over kappa_crit of models and platforms"
         blocks.append(_picture(figure_crit.draw(data), CRIT_FIGURE, alt, figure_crit.caption(data)))

@@ -1,4 +1,4 @@
-"""Checks derived from the declared tables: schema, empty values, bounds, allowed values, unique keys.
+"""Checks: what the declared tables say (schema, empty values, bounds, keys), and what must hold between rows.
 
 Each check returns the rows that break it, so that a person sees what is wrong and not only that something is.
 """
@@ -8,12 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.schema import Field, Table
 
 SHOWN_ROWS = 20
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,125 @@ def not_monotone(percentiles: pa.Table) -> list[Violation]:
         if falls.any()
         else []
     )
+
+
+def context_differs(percentiles: pa.Table) -> list[Violation]:
+    """Return percentiles of K + T that another block size has otherwise: rounding K moves tokens, it loses none."""
+    context = percentiles.filter(pc.equal(percentiles["metric"], "context_tokens"))
+    names = ["workload", "tokenizer", "counting", "population", "percentile"]
+    groups = context.group_by(names).aggregate([("value", "min"), ("value", "max")])
+    broken = groups.filter(pc.greater(groups["value_max"], groups["value_min"]))
+    return [_violation("context = K + T at every block size", broken)] if broken.num_rows else []
+
+
+def turn_order(turns: pa.Table, kind: str) -> list[Violation]:
+    """Return the turns that do not follow from the turn before them in their session (design rules 2 to 7).
+
+    Args:
+        turns: rows of one series, in any order.
+        kind: `chat` or `documents`, as the workload says.
+    """
+    if not turns.num_rows:
+        return []
+    session = pc.dictionary_encode(turns["session_id"]).combine_chunks().indices.to_numpy()
+    order = np.lexsort((turns["turn_index"].to_numpy(), session))
+    ordered, session = turns.take(pa.array(order)), session[order]
+    is_text = ordered["counting"][0].as_py() == "text"
+    rules = (
+        _document_rules(ordered, session, is_text) if kind == "documents" else _chat_rules(ordered, session, is_text)
+    )
+    cached, prefill = ordered["cached_tokens"].to_numpy(), ordered["prefill_tokens"].to_numpy()
+    rules["0 <= K < K + T"] = (cached < 0) | (prefill <= 0)
+    return [_violation(rule, ordered.filter(pa.array(broken))) for rule, broken in rules.items() if broken.any()]
+
+
+def _chat_rules(turns: pa.Table, session: Ints, is_text: bool) -> dict[str, Bools]:
+    index, cached, prefill = (turns[name].to_numpy() for name in ("turn_index", "cached_tokens", "prefill_tokens"))
+    follows = np.concatenate(([False], session[1:] == session[:-1]))
+    rules = {
+        "a first turn has nothing cached": (index == 0) & (cached > 0),
+        "turn_index grows by 1": follows & (np.diff(index, prepend=index[0]) != 1),
+    }
+    if is_text:
+        grown = cached + prefill + pc.fill_null(turns["output_tokens"], 0).to_numpy()
+        expected = np.concatenate((cached[:1], grown[:-1]))
+        # Design rule 5: where T would be 0, one token moves from K to T.
+        is_moved = (cached == expected - 1) & (prefill == 1)
+        rules["context grows by T and the reply"] = follows & (cached != expected) & ~is_moved
+    return rules
+
+
+def _document_rules(turns: pa.Table, session: Ints, is_text: bool) -> dict[str, Bools]:
+    if not is_text:
+        return {}
+    cached, prefill = turns["cached_tokens"].to_numpy(), turns["prefill_tokens"].to_numpy()
+    document = np.maximum.reduceat(cached, np.flatnonzero(np.diff(session, prepend=-1)))
+    expected = document[np.cumsum(np.diff(session, prepend=session[0]) != 0)]
+    is_moved = (cached == expected - 1) & (prefill == 1)
+    return {"K is the same for all questions of a document": (cached != expected) & ~is_moved}
+
+
+def other_turns(by_tokenizer: dict[str, pa.Table]) -> list[Violation]:
+    """Return the turns of one workload and counting that one tokenizer has and another one has not.
+
+    Args:
+        by_tokenizer: tables with `session_id` and `turn_index`; all are compared with the first.
+    """
+    keys = ["session_id", "turn_index"]
+    tables = {name: table.select(keys) for name, table in by_tokenizer.items()}
+    first, others = next(iter(tables), ""), list(tables)[1:]
+    found = []
+    for other in others:
+        # Almost always equal, row for row; a join of full sets costs a second.
+        if not tables[first].equals(tables[other]):
+            for here, there in ((first, other), (other, first)):
+                alone = (
+                    tables[here]
+                    .join(tables[there], keys, join_type="left anti")
+                    .sort_by([(k, "ascending") for k in keys])
+                )
+                found += [_violation(f"{there} has every turn of {here}", alone)] if alone.num_rows else []
+    return found
+
+
+def other_counts(published: pa.Table, workload: str, measured: dict[str, int]) -> list[Violation]:
+    """Return the published counts of a full set that are not ours, with the difference: upstream changed.
+
+    Args:
+        published: rows of the table `published`; those asserted with the statistic `count` are compared, exactly.
+        workload: name of the workload.
+        measured: our number by metric: `records`, `sessions`.
+    """
+    rows = [
+        {"metric": row["metric"], "published": int(row["value"]), "ours": measured[row["metric"]],
+         "difference": measured[row["metric"]] - int(row["value"]), "source": row["source"]}
+        for row in published.to_pylist()
+        if row["workload"] == workload and row["statistic"] == "count" and row["is_asserted"]
+        and row["metric"] in measured and measured[row["metric"]] != row["value"]
+    ]  # fmt: skip
+    words = ", ".join(f"{row['difference']:+,} {row['metric']}" for row in rows)
+    return (
+        [_violation(f"counts of the full set are those published ({words})", pa.Table.from_pylist(rows))]
+        if rows
+        else []
+    )
+
+
+def other_fingerprints(product: str, found: str, tokenizer: str, expected: str) -> list[Violation]:
+    """Return the row of a product whose counts do not carry the fingerprint of the tokenizer's verified file."""
+    row = {"product": product, "fingerprint": found, "tokenizer": tokenizer, "expected": expected}
+    return (
+        [_violation("counts carry the tokenizer's fingerprint", pa.table({k: [v] for k, v in row.items()}))]
+        if found != expected
+        else []
+    )
+
+
+def unbalanced(records: dict[str, int], kept: int, rejected: int) -> list[Violation]:
+    """Return the difference between the records read and those kept or rejected, if there is one."""
+    lost = sum(records.values()) - kept - rejected
+    rows = pa.table({"read": [sum(records.values())], "kept": [kept], "rejected": [rejected]})
+    return [Violation("records read = kept + rejected", abs(lost), rows)] if lost else []
 
 
 _SERIES = ("workload", "tokenizer", "counting", "population", "block_tokens", "metric")

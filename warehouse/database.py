@@ -1,4 +1,4 @@
-"""The DuckDB file: every declared table with its comments, the macros and the views, built in one go."""
+"""The DuckDB file: every declared table with its comments, the views and the macros, built in one go."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warehouse.tables import TABLES
 # Files of DuckDB 2 are not read by clients of 1.4 and 1.5, which people have; this format is.
 STORAGE_VERSION = "v1.4.0"
 _SQL = Path(__file__).parent / "sql"
-MACROS = "macros"
+MACROS, QUESTIONS = "macros", "questions"
 
 
 def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
@@ -38,6 +38,7 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
             add_macros(connection)
             for name in _views():
                 connection.execute((_SQL / f"{name}.sql").read_text("utf8"))
+            connection.execute((_SQL / f"{QUESTIONS}.sql").read_text("utf8"))
             for table in TABLES.values():
                 for comment in table.comments():
                     connection.execute(comment)

@@ -11,16 +11,17 @@ POPULATIONS = ("all", "reused")
 BLOCK_TOKENS = (1, 16, 256)
 METRICS = ("cached_tokens", "prefill_tokens", "context_tokens", "output_tokens", "kappa_ratio")
 PERCENTILES = (1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
-REJECT_REASONS = (
-    "unknown_role",
-    "missing_field",
-    "no_messages",
-    "no_request",
-    "not_an_object",
-    "truncated",
-    "empty_turn",
-)
+REJECT_REASONS = {
+    "unknown_role": "a message has a role that is not known",
+    "missing_field": "a field is absent, null or not text",
+    "no_messages": "a conversation, or one piece of one, is empty",
+    "no_request": "a conversation holds replies only",
+    "not_an_object": "the element is no JSON object",
+    "truncated": "the file ends, or stops being JSON, inside this element",
+    "empty_turn": "a turn without any token, and none before it",
+}
 
+_REUSED = "turns with K > 0; NULL where there is none"
 _TIME = pa.timestamp("us", tz="UTC")
 
 
@@ -34,6 +35,10 @@ def _count(name: str, unit: str, description: str, minimum: int = 0) -> Field:
 
 def _ratio(name: str, description: str, maximum: float | None = None) -> Field:
     return Field(name, pa.float64(), "1", description, minimum=0.0, maximum=maximum)
+
+
+def _mean(name: str, description: str) -> Field:
+    return Field(name, pa.float64(), "tokens", description, minimum=0.0)
 
 
 def _flag(name: str, description: str) -> Field:
@@ -73,7 +78,14 @@ RECORD = _count(
     "record", "1", "number of the record in its file, from 0; number of the piece's record where pieces are stitched"
 )
 LEVEL = _text("level", "record: the whole record is left out; turn: one turn of a kept session", ("record", "turn"))
-REASON = _text("reason", "why it was left out", REJECT_REASONS)
+REASON = Field(
+    "reason",
+    pa.string(),
+    "",
+    "why it was left out",
+    values=tuple(REJECT_REASONS),
+    meanings=tuple(REJECT_REASONS.values()),
+)
 DETAIL = _text("detail", "what was found, without any text of the data set beyond a role's name")
 
 SESSION_ID = _text("session_id", "conversation or document")
@@ -110,8 +122,8 @@ PREFILL_TOKENS_SUM = _count("prefill_tokens_sum", "tokens", "sum of prefill_toke
 OUTPUT_TOKENS_SUM = _count("output_tokens_sum", "tokens", "sum of output_tokens").or_null(
     "sum of output_tokens; NULL where no turn has one"
 )
-CACHED_TOKENS_MEAN = _ratio("cached_tokens_mean", "mean of cached_tokens over all turns")
-PREFILL_TOKENS_MEAN = _ratio("prefill_tokens_mean", "mean of prefill_tokens over all turns")
+CACHED_TOKENS_MEAN = _mean("cached_tokens_mean", "mean of cached_tokens over all turns")
+PREFILL_TOKENS_MEAN = _mean("prefill_tokens_mean", "mean of prefill_tokens over all turns")
 KAPPA_RATIO_MEAN = _ratio("kappa_ratio_mean", "mean of kappa_ratio over all turns")
 POOLED_KAPPA_RATIO = _ratio("pooled_kappa_ratio", "sum of K / sum of T")
 SPECIAL_TOKEN_MESSAGES = _count("special_token_messages", "1", "messages that hold a string of a special token")
@@ -145,4 +157,31 @@ WITHIN_TOLERANCE = Field(
     "NULL unless the full set was measured and the figure is asserted",
     nullable=True,
 )
+TEMPLATE_TOKENS_MEAN = Field("template_tokens_mean", pa.float64(), "tokens", "mean of template_tokens over all turns")
+TEXT_KAPPA_RATIO_P50 = _ratio("text_kappa_ratio_p50", "").or_null(f"median K / T by text over {_REUSED}")
+CHAT_KAPPA_RATIO_P50 = _ratio("chat_kappa_ratio_p50", "").or_null(f"median K / T by chat over {_REUSED}")
+TEXT_POOLED = _ratio("text_pooled_kappa_ratio", "sum of K / sum of T by text")
+CHAT_POOLED = _ratio("chat_pooled_kappa_ratio", "sum of K / sum of T by chat")
+CACHED_SHARE = _ratio("cached_share", "sum of K / (sum of K + sum of T)", 1.0)
+KAPPA_RATIO_P25 = _ratio("kappa_ratio_p25", "K / T, 25th percentile of the row's turns")
+KAPPA_RATIO_P50 = _ratio("kappa_ratio_p50", "K / T, median of the row's turns")
+KAPPA_RATIO_P75 = _ratio("kappa_ratio_p75", "K / T, 75th percentile of the row's turns")
+LONGEST_CONTEXT = _count("longest_context_tokens", "tokens", "largest K + T of the session", 1)
+TURNS_MIN = _count("turns_min", "1", "turns of the shortest session", 1)
+TURNS_MEAN = _ratio("turns_mean", "mean turns of a session")
+TURNS_P50 = _ratio("turns_p50", "turns of a session, median")
+TURNS_P90 = _ratio("turns_p90", "turns of a session, 90th percentile")
+TURNS_P99 = _ratio("turns_p99", "turns of a session, 99th percentile")
+TURNS_MAX = _count("turns_max", "1", "turns of the longest session", 1)
+OTHER_TOKENIZER = _text("other_tokenizer", "the tokenizer that is compared with it")
+OTHER_WORKLOAD = _text("other_workload", "the workload that is compared with it")
+CONTEXT_TOKENS_RATIO = _ratio("context_tokens_ratio", "sum of K + T by the other / by this one")
+REUSED_P50 = _ratio("kappa_ratio_p50", "").or_null(f"K / T, median over {_REUSED}")
+OTHER_REUSED_P50 = _ratio("other_kappa_ratio_p50", "").or_null(f"the same of the other, median over {_REUSED}")
+P50_RATIO = _ratio("kappa_ratio_p50_ratio", "").or_null("median of the other / of this one")
+FIGURES = _count("figures", "1", "published figures")
+ASSERTED = _count("asserted_figures", "1", "of these, those that must be met where the full set was measured")
+COMPARED = _count("compared_figures", "1", "of these, those that were: the full set was measured and we have a value")
+MET = _count("met_figures", "1", "of these, those within their tolerance")
+
 SOURCE = _text("source", "where the figures of the row come from")

@@ -22,6 +22,7 @@ from typing import Any
 
 from warehouse.errors import KappaError
 from warehouse.staging import Product, Staging
+from warehouse.tables import GENERATIONS, tables_identity
 
 LAYOUT = 1
 KEPT_GENERATIONS = 3
@@ -56,6 +57,7 @@ class Home:
         except OSError as error:
             raise _unwritable(self.path, error) from error
         self.check_layout()
+        self._check_history()
         self._check_links()
         mark = self.path / "LAYOUT"
         if not mark.exists() or not mark.stat().st_size:
@@ -72,6 +74,25 @@ class Home:
                 f"this kappa uses layout {LAYOUT}",
                 "choose another folder with --home, or move this one away and run `kappa run` again",
             )
+
+    def _check_history(self) -> None:
+        """Raise KappaError where the rows of earlier generations, which a new one takes over, have other columns."""
+        path = self.current / LAKE / GENERATIONS.name / f"{GENERATIONS.name}.parquet"
+        if self._has_our_tables() or not path.is_file():
+            return
+        import pyarrow.parquet as pq  # noqa: PLC0415 - for this alone
+
+        if not pq.read_schema(path).equals(GENERATIONS.arrow_schema):
+            raise KappaError(
+                f"{self.path} holds a warehouse of another kappa",
+                "the table generations, which a new state takes over, has other columns",
+                "choose another folder with --home, or move this one away and run `kappa run` again",
+            )
+
+    def _has_our_tables(self) -> bool:
+        """Whether the current generation has the tables that are declared now; one without a note says nothing."""
+        note = self.current_note()
+        return note is None or note.get("tables") == tables_identity()
 
     def _check_links(self) -> None:
         """Raise KappaError where something stands in the place of a link that publishing swaps."""
@@ -111,7 +132,7 @@ class Home:
         """Return the path of the current database, resolved, so that a reader stays in one generation.
 
         Raises:
-            KappaError: nothing was published here, or the layout is another one.
+            KappaError: nothing was published here, or with another layout or other tables than the declared ones.
         """
         self.check_layout()
         path = (self.current / DATABASE).resolve()
@@ -120,6 +141,12 @@ class Home:
                 f"{self.path} has no warehouse yet",
                 "nothing was built there",
                 "run `kappa run --sample`, or `kappa run`",
+            )
+        if not self._has_our_tables():
+            raise KappaError(
+                f"{self.path} holds tables of another kappa",
+                "their columns or units are not those of this one",
+                "run `kappa run`, with --sample for a sample, to build them again",
             )
         return path
 
@@ -169,7 +196,7 @@ class Home:
             note = {
                 "generation": number, "warehouse": warehouse.identity, "report": report.identity,
                 "content": warehouse.meta["content"], "is_sample": warehouse.meta["is_sample"],
-                "series": warehouse.meta["series"],
+                "series": warehouse.meta["series"], "tables": tables_identity(),
             }  # fmt: skip
             (draft / NOTE).write_text(json.dumps(note, indent=1), "utf8")
             shutil.rmtree(target, ignore_errors=True)

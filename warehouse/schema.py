@@ -22,7 +22,7 @@ DUCKDB_TYPES = {
 
 @dataclass(frozen=True)
 class Field:
-    """One column: its name, type, unit and what may stand in it."""
+    """One column: its name, type, unit and what may stand in it; `meanings` are those of `values`, in their order."""
 
     name: str
     type: pa.DataType
@@ -32,6 +32,7 @@ class Field:
     minimum: float | None = None
     maximum: float | None = None
     values: tuple[str, ...] = ()
+    meanings: tuple[str, ...] = ()
 
     def or_null(self, description: str = "") -> Field:
         """Return the same field where a table may leave it empty; `description` says when."""
@@ -44,6 +45,27 @@ class Field:
     def ddl(self) -> str:
         """Return the column's line in CREATE TABLE."""
         return f'"{self.name}" {DUCKDB_TYPES[self.type]}{"" if self.nullable else " NOT NULL"}'
+
+    def bounds(self) -> str:
+        """Return what may stand in it: the least and the greatest value, or the values; empty where all may.
+
+        >>> Field("share", pa.float64(), "1", "", minimum=0, maximum=1).bounds()
+        '>= 0, <= 1'
+        """
+        low = "" if self.minimum is None else f">= {self.minimum:g}"
+        high = "" if self.maximum is None else f"<= {self.maximum:g}"
+        return ", ".join(part for part in (low, high, " / ".join(self.values)) if part)
+
+    def comment(self) -> str:
+        """Return all that is declared of the column beyond name and type, as the database tells it.
+
+        >>> Field("cached_tokens", pa.int64(), "tokens", "K", minimum=0).comment()
+        'K [tokens] (>= 0)'
+        """
+        explained = "; ".join(f"{value}: {why}" for value, why in zip(self.values, self.meanings, strict=False))
+        bounds = " or ".join(part for part in (explained or self.bounds(), "NULL" if self.nullable else "") if part)
+        parts = (self.description, f"[{self.unit}]" if self.unit else "", f"({bounds})" if bounds else "")
+        return " ".join(part for part in parts if part)
 
     def label(self) -> str:
         """Return an axis or column label: the name in words, and the unit.
@@ -87,13 +109,16 @@ class Table:
         return f'CREATE TABLE "{self.name}" (\n  {columns}\n)'
 
     def comments(self) -> list[str]:
-        """Return the COMMENT ON statements: grain of the table, description and unit of each column."""
+        """Return the COMMENT ON statements: grain of the table, description, unit and bounds of each column."""
         kind = "VIEW" if self.is_view else "TABLE"
-        lines = [f'COMMENT ON {kind} "{self.name}" IS {quoted(f"one row: {self.grain}")}']
-        for field in self.fields:
-            text = field.description + (f" [{field.unit}]" if field.unit else "")
-            lines.append(f'COMMENT ON COLUMN "{self.name}"."{field.name}" IS {quoted(text)}')
-        return lines
+        of_columns = ((f'COLUMN "{self.name}"."{field.name}"', field.comment()) for field in self.fields)
+        comments = [(f'{kind} "{self.name}"', f"one row: {self.grain}"), *of_columns]
+        return [f"COMMENT ON {what} IS {quoted(text)}" for what, text in comments]
+
+    def dictionary(self) -> str:
+        """Return the columns as a Markdown table: the page in docs and what Dagster shows."""
+        head = "| column | type | unit | NULL | bounds | description |\n|---|---|---|---|---|---|"
+        return "\n".join([head, *(_dictionary_line(field) for field in self.fields)])
 
     def conform(self, data: pa.Table) -> pa.Table:
         """Return `data` with the declared columns, order, types and metadata.
@@ -110,6 +135,12 @@ class Table:
         if unknown:
             raise KeyError(f"table {self.name} declares no column {sorted(unknown)}")
         return pa.Table.from_pylist(rows, schema=self.arrow_schema)
+
+
+def _dictionary_line(field: Field) -> str:
+    null = "yes" if field.nullable else ""
+    kind = DUCKDB_TYPES[field.type]
+    return f"| `{field.name}` | {kind} | {field.unit} | {null} | {field.bounds()} | {field.description} |"
 
 
 def quoted(text: str) -> str:

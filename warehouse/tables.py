@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from warehouse import fields as f
 from warehouse import hardware_fields as h
-from warehouse.schema import Table
+from warehouse.schema import Field, Table
 
 _SERIES = ("workload", "tokenizer", "counting")
 _PLATFORM = (h.ACCELERATOR, h.LINK, h.BASIS)
@@ -86,45 +88,15 @@ MODELS = Table(
     "one model",
     ("model",),
     (
-        h.MODEL,
-        f.REPO_ID,
-        h.ATTENTION,
-        h.TOTAL_PARAMS,
-        h.ACTIVE_PARAMS,
-        h.LAYERS,
-        h.HEADS,
-        h.KV_HEADS,
-        h.HEAD_DIM,
-        h.KV_BYTES_PER_TOKEN,
-        h.FLOPS_PER_TOKEN,
-        f.MAX_CONTEXT_TOKENS,
-        f.TOKENIZER,
-        h.IS_TOKENIZER_PROXY,
-        h.IS_MOE,
-        h.EXPERTS,
-        h.EXPERTS_PER_TOKEN,
-        h.LAYER_PARAMS,
-        h.HEAD_PARAMS,
-        h.FULL_LAYERS,
-        h.SLIDING_LAYERS,
-        h.LINEAR_LAYERS,
-        h.SLIDING_WINDOW,
-        h.V_HEAD_DIM,
-        h.KV_LORA_RANK,
-        h.QK_ROPE_HEAD_DIM,
-        h.MARGINAL_KV_BYTES,
-        h.FIXED_STATE_BYTES,
-        h.INDEXER_BYTES,
-        h.ATTENTION_FLOPS,
-        h.SLIDING_ATTENTION_FLOPS,
-        h.ABSORBED_ATTENTION_FLOPS,
-        h.MLA_UPPROJECTION_FLOPS,
-        h.NOTE,
-        h.RETRIEVED,
-        h.CONFIDENCE,
-        f.SOURCE,
+        h.MODEL, f.REPO_ID, h.ATTENTION, h.TOTAL_PARAMS, h.ACTIVE_PARAMS, h.LAYERS, h.HEADS, h.KV_HEADS,
+        h.HEAD_DIM, h.KV_BYTES_PER_TOKEN, h.FLOPS_PER_TOKEN, f.MAX_CONTEXT_TOKENS, f.TOKENIZER,
+        h.IS_TOKENIZER_PROXY, h.IS_MOE, h.EXPERTS, h.EXPERTS_PER_TOKEN, h.LAYER_PARAMS, h.HEAD_PARAMS,
+        h.FULL_LAYERS, h.SLIDING_LAYERS, h.LINEAR_LAYERS, h.SLIDING_WINDOW, h.V_HEAD_DIM, h.KV_LORA_RANK,
+        h.QK_ROPE_HEAD_DIM, h.MARGINAL_KV_BYTES, h.FIXED_STATE_BYTES, h.INDEXER_BYTES, h.ATTENTION_FLOPS,
+        h.SLIDING_ATTENTION_FLOPS, h.ABSORBED_ATTENTION_FLOPS, h.MLA_UPPROJECTION_FLOPS, h.NOTE, h.RETRIEVED,
+        h.CONFIDENCE, f.SOURCE,
     ),
-)
+)  # fmt: skip
 ACCELERATORS = Table(
     "accelerators",
     "one accelerator",
@@ -326,6 +298,51 @@ TEMPLATE_OVERHEAD = Table(
     is_view=True,
 )
 
+
+def _view(name: str, grain: str, key: tuple[str, ...], fields: tuple[Field, ...]) -> Table:
+    return Table(name, grain, key, fields, is_view=True)
+
+
+_SERIES_FIELDS = (f.WORKLOAD, f.TOKENIZER, f.COUNTING)
+CACHED_SHARE = _view(
+    "cached_share", "one workload counted one way by one tokenizer", _SERIES,
+    (*_SERIES_FIELDS, f.CACHED_TOKENS_SUM, f.PREFILL_TOKENS_SUM, f.CACHED_SHARE),
+)  # fmt: skip
+TEXT_AGAINST_CHAT = _view(
+    "text_against_chat", "one workload by one tokenizer, counted by text and by chat", ("workload", "tokenizer"),
+    (f.WORKLOAD, f.TOKENIZER, f.TEMPLATE_TOKENS_MEAN, f.TEXT_POOLED, f.CHAT_POOLED,
+     f.TEXT_KAPPA_RATIO_P50, f.CHAT_KAPPA_RATIO_P50),
+)  # fmt: skip
+KAPPA_RATIO_BY_TURN = _view(
+    "kappa_ratio_by_turn", "all turns of a series with one turn_index", (*_SERIES, "turn_index"),
+    (*_SERIES_FIELDS, f.TURN_INDEX, f.TURNS, f.CACHED_TOKENS_MEAN, f.PREFILL_TOKENS_MEAN,
+     f.KAPPA_RATIO_P25, f.KAPPA_RATIO_P50, f.KAPPA_RATIO_P75),
+)  # fmt: skip
+SESSION_TOTALS = _view(
+    "session_totals", "one session counted one way by one tokenizer", (*_SERIES, "session_id"),
+    (*_SERIES_FIELDS, f.SESSION_ID, f.TURNS, f.CACHED_TOKENS_SUM, f.PREFILL_TOKENS_SUM, f.OUTPUT_TOKENS_SUM,
+     f.LONGEST_CONTEXT),
+)  # fmt: skip
+TURNS_PER_SESSION = _view(
+    "turns_per_session", "the sessions of one series", _SERIES,
+    (*_SERIES_FIELDS, f.SESSIONS, f.TURNS_MIN, f.TURNS_MEAN, f.TURNS_P50, f.TURNS_P90, f.TURNS_P99, f.TURNS_MAX),
+)  # fmt: skip
+TOKENIZERS_COMPARED = _view(
+    "tokenizers_compared", "one workload counted by one tokenizer, another one beside it",
+    ("workload", "counting", "tokenizer", "other_tokenizer"),
+    (f.WORKLOAD, f.COUNTING, f.TOKENIZER, f.OTHER_TOKENIZER, f.CONTEXT_TOKENS_RATIO, f.REUSED_P50, f.OTHER_REUSED_P50,
+     f.P50_RATIO),
+)  # fmt: skip
+WORKLOADS_COMPARED = _view(
+    "workloads_compared", "one workload, another one beside it, counted alike",
+    ("tokenizer", "counting", "workload", "other_workload"),
+    (f.TOKENIZER, f.COUNTING, f.WORKLOAD, f.OTHER_WORKLOAD, f.REUSED_P50, f.OTHER_REUSED_P50, f.P50_RATIO),
+)  # fmt: skip
+FIGURES_MET = _view(
+    "figures_met", "the published figures of one workload, or of hardware", ("workload",),
+    (f.WORKLOAD.or_null("NULL for figures of hardware"), f.FIGURES, f.ASSERTED, f.COMPARED, f.MET),
+)  # fmt: skip
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -348,5 +365,26 @@ TABLES: dict[str, Table] = {
         PAPER_COMPARISON,
         PAPER_VALUES,
         TEMPLATE_OVERHEAD,
+        CACHED_SHARE,
+        TEXT_AGAINST_CHAT,
+        KAPPA_RATIO_BY_TURN,
+        SESSION_TOTALS,
+        TURNS_PER_SESSION,
+        TOKENIZERS_COMPARED,
+        WORKLOADS_COMPARED,
+        FIGURES_MET,
     )
 }
+
+
+def tables_identity() -> str:
+    """Return 12 hex digits over names, types, units and NULLs of all columns: other tables have another value.
+
+    Descriptions and bounds are not in it: a clearer word makes no older warehouse.
+    """
+    columns = [
+        f"{table.name} {table.is_view} {field.name} {field.type} {field.unit} {field.nullable}"
+        for table in TABLES.values()
+        for field in table.fields
+    ]
+    return hashlib.sha256("\n".join(columns).encode()).hexdigest()[:12]

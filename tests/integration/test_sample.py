@@ -51,6 +51,14 @@ def test_it_needs_no_network_and_less_than_a_minute(sample: Sample) -> None:
     assert errors_of(sample.process) == []
 
 
+def test_the_sql_page_shows_the_real_output(sample: Sample) -> None:
+    """Every query of docs/sql.md runs on the sample and gives the rows that stand below it."""
+    text = PAGE.read_text("utf8")
+    # 16 queries and 16 outputs
+    assert text.count("```sql") == text.count("```text") == 16
+    assert with_output(text, Home(sample.kappa.home)) == text
+
+
 def test_everything_says_that_it_is_a_sample(sample: Sample) -> None:
     """Output, page, Markdown and tables say so."""
     assert SAYS in sample.process.stdout
@@ -108,11 +116,3 @@ def test_real_results_take_the_place_of_a_sample(sample: Sample, small: Kappa, h
         ("finqa", "qwen3", 3, False)
     ]
     assert kappa.rows("SELECT DISTINCT is_sample FROM sources") == [(False,)]
-
-
-def test_the_sql_page_shows_the_real_output(sample: Sample) -> None:
-    """Every query of docs/sql.md runs on the sample and gives the rows that stand below it."""
-    text = PAGE.read_text("utf8")
-    # 12 queries and 12 outputs
-    assert text.count("```sql") == text.count("```text") == 12
-    assert with_output(text, Home(sample.kappa.home)) == text

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import struct
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,9 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from assets import docs
+from assets.definitions import defs
 from warehouse.database import STORAGE_VERSION, build_database
 from warehouse.engine import fetch, first_line, in_memory, read_only, stream
 from warehouse.errors import KappaError
+from warehouse.fields import REJECT_REASONS
 from warehouse.reference_rows import load_reference
 from warehouse.tables import TABLES
 
@@ -52,13 +60,75 @@ def test_every_table_is_there(build: Callable[..., Path]) -> None:
         mine = [row for row in found if row["table_name"] == name]
         assert [row["column_name"] for row in mine] == list(table.names)
         for row, field in zip(mine, table.fields, strict=True):
-            assert row["comment"].startswith(field.description)
-            assert row["comment"].endswith(f"[{field.unit}]" if field.unit else field.description)
+            assert row["comment"] == field.comment()
+            assert field.description in row["comment"]
+            assert field.unit in row["comment"]
+            assert all(part in row["comment"] for part in (*field.values, *field.meanings))
             if not table.is_view:
                 assert row["is_nullable"] == field.nullable
     # T is a count of tokens
     assert {"column_name": "prefill_tokens", "data_type": "BIGINT"}.items() <= next(
         row for row in found if row["column_name"] == "prefill_tokens").items()  # fmt: skip
+
+
+def documented(page: str) -> dict[str, dict[str, list[str]]]:
+    """Return the cells of each column's line by table and column out of a page like docs/tables.md."""
+    found: dict[str, dict[str, list[str]]] = {}
+    table = ""
+    for line in page.splitlines():
+        if line.startswith("## "):
+            table = line[3:]
+        if line.startswith("| `") and table in TABLES:
+            name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+            found.setdefault(table, {})[name.strip("`")] = cells
+    return found
+
+
+def dagster_dictionary() -> dict[str, dict[str, list[str]]]:
+    """Return the same out of the metadata of the graph's assets."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for spec in defs.resolve_all_asset_specs():
+        if "dictionary" in spec.metadata:
+            found |= documented(str(getattr(spec.metadata["dictionary"], "value", spec.metadata["dictionary"])))
+    return found
+
+
+def test_database_dagster_and_page_say_the_same(build: Callable[..., Path]) -> None:
+    """Each table, view, column, unit, bound and reason is told in all three places, in the same words."""
+    page = (docs.FOLDER / "tables.md").read_text("utf8")
+    comments = {
+        (row["table_name"], row["column_name"]): row["comment"]
+        for row in rows(build(), "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal")
+    }
+    told = documented(page)
+    assert told == dagster_dictionary()
+    assert {(table, column) for table, columns in told.items() for column in columns} == set(comments)
+    for (table, column), comment in comments.items():
+        _, unit, null, bounds, description = told[table][column]
+        assert comment.startswith(description)
+        assert not unit or f"[{unit}]" in comment
+        assert (null == "yes") == (comment.endswith(("(NULL)", " or NULL)")))
+        assert all(part in comment for part in bounds.split(" / ")), (table, column)
+    for reason, meaning in REJECT_REASONS.items():
+        assert f"{reason}: {meaning}" in comments["rejects", "reason"]
+        assert f"| `{reason}` | {meaning} |" in page
+
+
+def test_a_changed_declaration_makes_the_page_stale(
+    build: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page is current; where a bound, a unit or a word changes, `make docs-check` fails and the comment is new."""
+    monkeypatch.setattr("sys.argv", ["docs", "--check"])
+    assert docs.main() == 0
+    first, *others = TABLES["turns"].fields
+    for change in ({"description": "another word"}, {"unit": "tokens/s"}, {"values": ("a", "b")}, {"minimum": 7}):
+        table = replace(TABLES["turns"], fields=(replace(first, **change), *others))  # type: ignore[arg-type]
+        monkeypatch.setitem(TABLES, "turns", table)
+        assert docs.main() == 1
+        assert "docs/tables.md is stale" in capsys.readouterr().err
+    # the last change: a bound of 7
+    query = "SELECT comment FROM duckdb_columns() WHERE table_name = 'turns' AND column_name = 'workload'"
+    assert rows(build(), query) == [{"comment": f"{first.description} (>= 7)"}]
 
 
 def test_rows_and_nothing_beside(build: Callable[..., Path], turns_table: Callable[..., pa.Table]) -> None:
@@ -71,14 +141,52 @@ def test_rows_and_nothing_beside(build: Callable[..., Path], turns_table: Callab
 
 
 def test_older_clients_can_read_it(build: Callable[..., Path]) -> None:
-    """The storage format is that of 1.4, which people have."""
+    """The storage format is that of 1.4, which people have: the file's own header says so."""
     path = build()
+    header = path.read_bytes()[:20]
+    # 8 bytes of checksum, "DUCK", then the version of the storage as 8 bytes: 67 is that of 1.4.0
+    assert header[8:12] == b"DUCK"
+    assert struct.unpack_from("<Q", header, 12) == (67,)
     assert STORAGE_VERSION == "v1.4.0"
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{path}' AS w (READ_ONLY)")
         (tags,) = connection.execute("SELECT tags FROM duckdb_databases() WHERE database_name = 'w'").fetchall()
-    # the file itself says which version may read it
     assert "v1.4" in str(tags)
+
+
+def test_an_older_client_runs_every_view_and_macro(build: Callable[..., Path]) -> None:
+    """DuckDB of the folder OLDER_DUCKDB (`pip install --target FOLDER duckdb==1.4.*`) reads and runs all of it."""
+    folder = os.environ.get("OLDER_DUCKDB")
+    if not folder:
+        pytest.skip("OLDER_DUCKDB names no folder with an older DuckDB")
+    path = build(published=load_reference("published"))
+    process = subprocess.run(
+        [sys.executable, "-c", OLDER_CLIENT, str(path)],
+        env={**os.environ, "PYTHONPATH": folder}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    version, *names = process.stdout.split()
+    assert version.startswith("1.")
+    assert set(names) == {*TABLES, "percentiles_at", "memory_bound_at", "heaviest_sessions"}
+
+
+OLDER_CLIENT = """
+import sys, duckdb
+print(duckdb.__version__)
+connection = duckdb.connect(sys.argv[1], read_only=True)
+tables = [name for name, in connection.sql("SELECT table_name FROM duckdb_tables() UNION ALL "
+          "SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()]
+macros = connection.sql("SELECT function_name, function_type, len(parameters) FROM duckdb_functions() "
+                        "WHERE NOT internal").fetchall()
+for name in tables:
+    connection.sql(f'FROM "{name}"').fetchall()
+    print(name)
+for name, kind, count in macros:
+    call = f"{name}({', '.join(['3'] * count)})"
+    connection.sql(f"FROM {call}" if kind == "table_macro" else f"SELECT {call}").fetchall()
+    if kind == "table_macro":
+        print(name)
+"""
 
 
 def test_nulls_are_refused(build: Callable[..., Path], turns_table: Callable[..., pa.Table]) -> None:

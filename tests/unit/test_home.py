@@ -8,12 +8,14 @@ import os
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from warehouse import home as module
 from warehouse.errors import KappaError
 from warehouse.home import DATABASE, KEPT_GENERATIONS, LAKE, NOTE, REPORT, Home
 from warehouse.staging import Product
+from warehouse.tables import GENERATIONS, tables_identity
 
 
 @pytest.fixture
@@ -105,6 +107,52 @@ class TestFolder:
         assert home.staging(is_sample=True).root != home.staging(is_sample=False).root
 
 
+class TestEvolution:
+    """A home that another kappa built: rebuilt or refused, never misread."""
+
+    @staticmethod
+    def other_tables(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Publish generation 1 as a kappa with other tables does."""
+        with monkeypatch.context() as older:
+            older.setattr(module, "tables_identity", lambda: "older")
+            publish(home, 1)
+
+    def test_readers_are_refused(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Other columns are not read as ours, and what builds them again is told."""
+        self.other_tables(home, monkeypatch)
+        with pytest.raises(KappaError, match=r"holds tables of another kappa, .*, run `kappa run`"):
+            home.database()
+
+    def test_a_note_without_tables(self, home: Home) -> None:
+        """A generation from before tables were noted is an older one."""
+        publish(home, 1)
+        note = {key: value for key, value in (home.current_note() or {}).items() if key != "tables"}
+        (home.current / NOTE).write_text(json.dumps(note), "utf8")
+        with pytest.raises(KappaError, match="holds tables of another kappa"):
+            home.database()
+
+    def test_the_next_run_rebuilds(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The writer takes the home as it is, and publishes the declared tables as the next generation."""
+        self.other_tables(home, monkeypatch)
+        home.prepare()
+        publish(home, 2)
+        assert home.database().read_text("utf8") == "2"
+        assert home.numbers() == [1, 2]
+
+    def test_a_history_of_other_columns(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Earlier rows of `generations` that a new state cannot take over are refused before anything is built."""
+        self.other_tables(home, monkeypatch)
+        path = home.current / LAKE / "generations" / "generations.parquet"
+        path.parent.mkdir()
+        pq.write_table(GENERATIONS.rows([]), path)
+        # The same columns: taken over.
+        home.prepare()
+        pq.write_table(GENERATIONS.rows([]).drop_columns("run_id"), path)
+        with pytest.raises(KappaError, match=r"the table generations, .*, has other columns, choose another folder"):
+            home.prepare()
+        assert home.numbers() == [1]
+
+
 class TestLock:
     """One writer at a time."""
 
@@ -151,7 +199,8 @@ class TestPublish:
         publish(home, 1)
         note = home.current_note()
         assert note == {
-            "generation": 1, "warehouse": "w1-1", "report": "r1", "content": "c1", "is_sample": False, "series": []
+            "generation": 1, "warehouse": "w1-1", "report": "r1", "content": "c1", "is_sample": False, "series": [],
+            "tables": tables_identity(),
         }  # fmt: skip
 
     def test_three_are_kept(self, home: Home) -> None:

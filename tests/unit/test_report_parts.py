@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from reports.histogram import Histogram, histograms, span
 from reports.html import inline_svg
 from reports.markdown import markdown
 from reports.page import Grid, Page, Paragraph, Section
+from reports.result import parts_sentence
 from reports.style import SAMPLE_MARK, axis_label, colours, new_figure, png_bytes, svg_bytes, theme
 from reports.words import is_hypothetical, percent, whole_percent
 from warehouse.fields import CACHED_TOKENS
@@ -165,3 +167,17 @@ def test_markdown_table_has_the_cells_it_was_given() -> None:
     row = next(line for line in lines if "1,234" in line)
     assert row == r"| a&#124;b c &lt;b&gt;\*d\*&lt;/b&gt; http&#58;&#47;&#47;e | 1,234 |"
     assert "> Text." in lines
+
+
+def test_parts_of_the_published_sets_are_told_first() -> None:
+    """A set that is not whole is named with its counts; a whole one is not; a sample says so anyway."""
+    rows = [
+        {"workload": "finqa", "metric": "records", "ours": 65.0, "value": 7437.0, "is_full_set": False},
+        {"workload": "sharegpt", "metric": "records", "ours": 90665.0, "value": 90665.0, "is_full_set": True},
+        {"workload": "finqa", "metric": "turns", "ours": 65.0, "value": 7437.0, "is_full_set": False},
+    ]
+    # 65 of 7,437 records
+    told = parts_sentence(SimpleNamespace(is_sample=False, comparison=rows))
+    assert told == "Only parts of the published sets were counted (records): finqa 65 of 7,437."
+    assert parts_sentence(SimpleNamespace(is_sample=False, comparison=rows[1:2])) == ""
+    assert parts_sentence(SimpleNamespace(is_sample=True, comparison=rows)) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from warehouse import fields, schema
 from warehouse.schema import DUCKDB_TYPES, Field, Table, quoted
-from warehouse.tables import TABLES
+from warehouse.tables import TABLES, tables_identity
 
 DESIGN = {
     "sources": "workload repo_id revision path bytes sha256 records licence fetched_at is_sample",
@@ -125,8 +126,46 @@ def test_ddl_and_comments() -> None:
     assert table.comments() == [
         "COMMENT ON TABLE \"t\" IS 'one row: one day''s turn'",
         "COMMENT ON COLUMN \"t\".\"a\" IS 'it''s K [tokens]'",
-        'COMMENT ON COLUMN "t"."b" IS \'none\'',
+        'COMMENT ON COLUMN "t"."b" IS \'none (NULL)\'',
     ]
+
+
+def test_bounds_and_meanings() -> None:
+    """The comment of a column holds unit, bounds, values and what the values mean; no part is left dangling."""
+    share = Field("s", pa.float64(), "1", "share", minimum=0, maximum=1)
+    assert (share.bounds(), share.comment()) == (">= 0, <= 1", "share [1] (>= 0, <= 1)")
+    assert share.or_null("or none").comment() == "or none [1] (>= 0, <= 1 or NULL)"
+    reason = Field("r", pa.string(), "", "why", values=("a", "b"), meanings=("first", "second"))
+    assert reason.comment() == "why (a: first; b: second)"
+    assert Field("n", pa.string(), "", "name").comment() == "name"
+
+
+def test_meanings_are_those_of_the_values() -> None:
+    """Where values have meanings, each has one."""
+    for table in TABLES.values():
+        for field in table.fields:
+            assert not field.meanings or len(field.meanings) == len(field.values), field.name
+    # 7 reasons of the design
+    assert len(TABLES["rejects"].field("reason").meanings) == 7
+
+
+def test_tables_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of another name, type, unit or NULL makes other tables; other words, bounds and values do not."""
+    before = tables_identity()
+    field = fields.SESSION_ID
+    others = {"name": "sid", "type": pa.int64(), "unit": "1", "nullable": True}
+    same = {"description": "x", "minimum": 1, "maximum": 2, "values": ("a",), "meanings": ("b",)}
+    for is_other, changes in ((True, others), (False, same)):
+        for name, value in changes.items():
+            table = replace(TABLES["turns"], fields=(replace(field, **{name: value}), *TABLES["turns"].fields))
+            base = replace(TABLES["turns"], fields=(field, *TABLES["turns"].fields))
+            found = []
+            for variant in (base, table):
+                monkeypatch.setitem(TABLES, "turns", variant)
+                found.append(tables_identity())
+            assert (found[0] != found[1]) == is_other, name
+    monkeypatch.undo()
+    assert tables_identity() == before
 
 
 def test_conform() -> None:
@@ -184,6 +223,6 @@ def test_quoted(text: str) -> None:
 
 def test_examples_in_docstrings() -> None:
     """The worked examples hold."""
-    # label and quoted
-    assert doctest.testmod(schema).attempted == 2
+    # bounds, comment, label and quoted
+    assert doctest.testmod(schema).attempted == 4
     assert doctest.testmod(schema).failed == 0

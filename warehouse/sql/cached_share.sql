@@ -1,0 +1,6 @@
+-- How much of all prompt tokens was there before: sum(K) / (sum(K) + sum(T)).
+CREATE VIEW cached_share AS
+SELECT
+    workload, tokenizer, counting, cached_tokens_sum, prefill_tokens_sum,
+    cached_tokens_sum / (cached_tokens_sum + prefill_tokens_sum) AS cached_share
+FROM summary
