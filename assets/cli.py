@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -85,6 +86,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code: 0, 1 for an error, 2 for usage, 130 for Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     options = build_parser().parse_args(arguments)
     options.home = getattr(options, "home", None)
     is_debug = getattr(options, "debug", False)
@@ -122,6 +126,10 @@ def readable(error: BaseException) -> KappaError:
             where = f"{link.filename} could not be written" if link.filename else "a file could not be written"
             why = f"{os.strerror(link.errno)}; the last good state is as it was"
             return KappaError(where, why, "free disk space or mend permissions, then run again")
+        if isinstance(link, OSError) and link.errno == errno.ENAMETOOLONG:
+            return KappaError(
+                f"{str(link.filename)[:60]}... cannot be used", "the name is too long", "choose a shorter one"
+            )
     root = chain[-1]
     why = f"{type(root).__name__}: {str(root).strip().splitlines()[0][:200] if str(root).strip() else 'no message'}"
     return KappaError("something unexpected happened", why, "run again with --debug and report what it prints")

@@ -38,6 +38,10 @@ def is_question(options: argparse.Namespace) -> bool:
     return any(value is not None for value in (options.cached_tokens, options.new_tokens, options.workload))
 
 
+# Beyond every context and every cluster, and far from where numbers stop being exact.
+MOST = 10**12
+
+
 def check_question(options: argparse.Namespace) -> None:
     """Raise KappaError where K, T, chunk or share cannot be."""
     turn = (options.cached_tokens, options.new_tokens)
@@ -48,6 +52,14 @@ def check_question(options: argparse.Namespace) -> None:
         (_below(options.cached_tokens, 0), f"--cached-tokens {options.cached_tokens} is not possible", "below 0"),
         (options.chunk < 1, f"--chunk {options.chunk} is not possible", "a chunk holds at least one token"),
         (not 0 <= options.tier_share <= 1, f"--tier-share {options.tier_share} is not possible", "not in 0 to 1"),
+        (_below(options.output_tokens, 0), f"--output-tokens {options.output_tokens} is not possible", "below 0"),
+        (
+            _below(options.pool_tokens, 1),
+            f"--pool-tokens {options.pool_tokens} is not possible",
+            "a pool holds a token",
+        ),
+        (not _are_watts(options.idle_w, options.busy_w), "--idle-w or --busy-w is not possible", "no power in watts"),
+        (_is_huge(options), "a number of tokens or GPUs is not possible", f"it is above {MOST:,}"),
         ((options.idle_w is None) != (options.busy_w is None), "--idle-w and --busy-w go together", "one is missing"),
     )
     for is_broken, what, why in rules:
@@ -66,6 +78,15 @@ def _check_alone(options: argparse.Namespace) -> None:
         named = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         why, remedy = "kappa_crit alone does not depend on it", "add --cached-tokens and --new-tokens, or --workload"
         raise KappaError(f"{named} needs a turn or a workload", why, remedy)
+
+
+def _are_watts(*powers: float | None) -> bool:
+    return all(power is None or 0 <= power < float("inf") for power in powers)
+
+
+def _is_huge(options: argparse.Namespace) -> bool:
+    names = ("cached_tokens", "new_tokens", "chunk", "output_tokens", "pool_tokens", "tensor_parallel")
+    return any((getattr(options, name) or 0) > MOST for name in names)
 
 
 def _below(value: int | None, least: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from reports.markdown import escape
 from warehouse.checks import Violation
 from warehouse.schema import Table
 
@@ -52,7 +53,7 @@ def markdown(data: pa.Table) -> str:
 
 def _cell(value: object) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("\n", " ")[:120]
+    return escape(text)[:400]
 
 
 def check_result(

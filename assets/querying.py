@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+
 from assets.cli import home_path
 from assets.terminal import chosen_format, write_rows
 from warehouse.engine import read_only, stream
@@ -25,7 +27,11 @@ def sql(options: argparse.Namespace) -> int:
     with read_only(Home(home_path(options.home)).database()) as connection:
         reader = stream(connection, query, BATCH_ROWS)
         output = Path(options.output) if options.output else None
-        write_rows(reader, reader.schema, chosen_format(options.format, output), output)
+        try:
+            write_rows(reader, reader.schema, chosen_format(options.format, output), output)
+        except (OverflowError, pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            why, remedy = str(error), "cast the column to VARCHAR, or choose another --format"
+            raise KappaError("a value of the result cannot be written", why, remedy) from error
     return 0
 
 
@@ -36,6 +42,8 @@ def _query(options: argparse.Namespace) -> str:
         text = options.query or (Path(options.file).read_text("utf8") if options.file else _standard_input())
     except OSError as error:
         raise KappaError(f"{options.file} cannot be read", error.strerror or str(error), "check the path") from error
+    except UnicodeDecodeError as error:
+        raise KappaError(f"{options.file or 'standard input'} is no text", str(error), "give UTF-8") from error
     if not text.strip():
         raise KappaError(
             "there is no query", "neither text nor --file nor standard input holds one", "try `kappa sql 'SHOW TABLES'`"

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -96,11 +97,21 @@ def _text_output(output: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
         return
+    with _whole(output) as draft, draft.open("w", encoding="utf8", newline="") as stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def _whole(output: Path) -> Iterator[Path]:
+    """Yield a place beside `output` that takes its place at the end; after a failure `output` is as it was."""
+    draft = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        with output.open("w", encoding="utf8", newline="") as stream:
-            yield stream
+        yield draft
+        draft.replace(output)
     except OSError as error:
         raise _unwritable(output, error) from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _unwritable(output: Path, error: OSError) -> KappaError:
@@ -167,6 +178,12 @@ def _json_value(value: object) -> object:
     """Return a value as JSON has it: a sum of integers is a number, and what is not finite is null."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, list):
+        return [_json_value(part) for part in value]
+    if isinstance(value, dict):
+        return {str(name): _json_value(part) for name, part in value.items()}
+    if isinstance(value, bytes):
+        return value.hex()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -175,9 +192,6 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, output:
 
     if output is None:
         raise KappaError("Parquet needs a file", "it is not text for a terminal", "add --output FILE")
-    try:
-        with pq.ParquetWriter(output, schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-    except OSError as error:
-        raise _unwritable(output, error) from error
+    with _whole(output) as draft, pq.ParquetWriter(draft, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)

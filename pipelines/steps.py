@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections import Counter
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -82,7 +83,14 @@ def _told(product: Product) -> Product:
 
 
 def _require_some(writer: SessionsWriter, workload: Workload) -> None:
-    """Raise KappaError where nothing of the workload can be used."""
+    """Raise KappaError where nothing of the workload, or not one whole record of one of its files, can be read."""
+    unread = Counter(reject.path for reject in writer.rejects if reject.reason in ("truncated", "not_an_object"))
+    for path, records in writer.records.items():
+        if records and unread[path] == records:
+            first = next(reject.detail for reject in writer.rejects if reject.path == path)
+            raise KappaError(f"{path} of {workload.name} holds no whole record", first, f"look at {workload.repo_id}")
+        if not records:
+            LOG.warning("%s: %s holds no record", workload.name, path)
     if not writer.kept:
         why = (
             f"all {len(writer.rejects)} are rejected, the first one: {writer.rejects[0].detail}"

@@ -14,5 +14,6 @@ class KappaError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """Return `what, why, what to do`, on one line whatever the parts hold."""
-        return ", ".join(" ".join(part.split()) for part in (self.what, self.why, self.remedy))
+        """Return `what, why, what to do`, on one line that cannot steer a terminal, whatever the parts hold."""
+        text = ", ".join(" ".join(part.split()) for part in (self.what, self.why, self.remedy))
+        return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -49,6 +49,12 @@ class Home:
         Raises:
             KappaError: it cannot be written, or it was made by another layout.
         """
+        if bad := sorted(set("?%") & set(str(self.path))):
+            raise KappaError(
+                f"home folder {self.path} cannot be used",
+                f"Dagster's run history and DuckDB keep no files below a name with {' or '.join(bad)}",
+                "choose another one with --home or KAPPA_HOME",
+            )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             probe = self.path / f".probe-{uuid.uuid4().hex[:8]}"
@@ -66,7 +72,7 @@ class Home:
     def check_layout(self) -> None:
         """Raise KappaError where the folder holds a warehouse of another layout."""
         mark = self.path / "LAYOUT"
-        found = (mark.read_text("utf8").strip() or None) if mark.is_file() else None
+        found = (mark.read_text("utf8", errors="replace").strip() or None) if mark.is_file() else None
         is_older = found is None and ((self.path / DATABASE).exists() or self.generations.exists())
         if is_older or found not in (None, str(LAYOUT)):
             raise KappaError(
@@ -127,6 +133,9 @@ class Home:
             return dict(json.loads((self.current / NOTE).read_text("utf8")))
         except FileNotFoundError:
             return None
+        except ValueError as error:
+            why, remedy = f"{NOTE} is damaged ({error})", "move the home away and run `kappa run` again"
+            raise KappaError(f"the current generation of {self.path} cannot be read", why, remedy) from error
 
     def database(self) -> Path:
         """Return the path of the current database, resolved, so that a reader stays in one generation.

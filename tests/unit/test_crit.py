@@ -199,3 +199,20 @@ class TestCommand:
         """The reason is the model: the paper lists five."""
         assert main(["crit", "--model", "qwen3-8b", "--accelerator", "h100-sxm", "--basis", "paper"]) == 1
         assert "no platform has that accelerator with that link" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--chunk 256", "--chunk needs a turn or a workload"),
+        ("--tier nvme-gen5-x4 --output-tokens 5", "--tier and --output-tokens needs a turn or a workload"),
+        ("--cached-tokens 5 --new-tokens 5 --output-tokens -3", "--output-tokens -3 is not possible"),
+        ("--cached-tokens 5 --new-tokens 5 --pool-tokens 0", "--pool-tokens 0 is not possible"),
+        ("--cached-tokens 5 --new-tokens 5 --idle-w nan --busy-w 5", "--idle-w or --busy-w is not possible"),
+        ("--cached-tokens 9999999999999 --new-tokens 5", "a number of tokens or GPUs is not possible"),
+    ],
+)
+def test_options_that_mean_nothing(options: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An option that has no effect, or a number that cannot be, is refused in one line and never passed over."""
+    assert main(["crit", "--model", "llama-3.1-70b", "--accelerator", "h100-sxm", *options.split()]) == 1
+    assert said in capsys.readouterr().err

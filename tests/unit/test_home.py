@@ -385,3 +385,11 @@ def _look(path: Path, ready, stop, seen) -> None:  # type: ignore[no-untyped-def
         looks += 1
         ready.set()
     seen.put((looks, wrong))
+
+
+@pytest.mark.parametrize("name", ["a?b", "a%41b"])
+def test_names_that_dagster_cannot_keep(tmp_path: Path, name: str) -> None:
+    """A home below such a name is refused before anything is written."""
+    with pytest.raises(KappaError, match="cannot be used"):
+        Home(tmp_path / name / "home").prepare()
+    assert list(tmp_path.iterdir()) == []

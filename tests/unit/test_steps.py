@@ -122,9 +122,10 @@ def test_a_truncation_is_told(lab: Any, caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level(logging.WARNING, "kappa"):
         lab.turns("sharegpt")
     # [ + 57 bytes + comma = 59
-    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert "sg_90k_part1.json" in line
-    assert "at byte 59" in line
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert any("sg_90k_part1.json" in line and "at byte 59" in line for line in told)
+    # the other file of the set is an array without elements
+    assert any("sg_90k_part2.json holds no record" in line for line in told)
     assert lab.staging.require(conversations_name("sharegpt")).meta["kept"] == 1
 
 
@@ -168,3 +169,11 @@ def test_a_real_vocabulary(tmp_path: Path, chat: Chat, monkeypatch: pytest.Monke
     counts = lab.staging.require(counts_name("sharegpt", "llama-3.1")).meta
     assert (counts["special_token_messages"], counts["messages"], counts["is_exact"]) == (1, 3, True)
     assert np.sum(counts["tokens"]) == 4
+
+
+def test_a_file_without_any_whole_record(lab: Any) -> None:  # noqa: ANN401
+    """A page of HTML in the place of one of two files is an error that names the file: half a set is no set."""
+    whole = [{"id": "a", "conversations": [{"from": "human", "value": "x"}]}]
+    lab.put("sharegpt", whole, b"<html>\n<body>busy</body>\n</html>")
+    with pytest.raises(KappaError, match=r"sg_90k_part2\.json of sharegpt holds no whole record"):
+        lab.turns("sharegpt")

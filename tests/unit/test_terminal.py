@@ -6,6 +6,7 @@ import csv
 import doctest
 import io
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets import terminal
-from assets.terminal import text_table, write_rows
+from assets.terminal import chosen_format, text_table, write_rows
 from warehouse.errors import KappaError
 
 DATA = pa.table(
@@ -191,3 +192,33 @@ def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     write_rows(DATA.slice(0, 1).to_batches(), DATA.schema, "csv", None)
     # 1 row
     assert capsys.readouterr().out == "name,n,x,is_x\na,1,0.1,True\n"
+
+
+def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    """Rows that end in an error take nobody's file away."""
+    target = tmp_path / "keep.csv"
+    target.write_text("precious")
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield from pa.table({"n": [1]}).to_batches()
+        raise KappaError("late", "in the middle", "again")
+
+    for form in ("csv", "json", "table", "parquet"):
+        with pytest.raises(KappaError, match="late"):
+            write_rows(rows(), pa.schema([("n", pa.int64())]), form, target)
+    assert [path.name for path in tmp_path.iterdir()] == ["keep.csv"]
+    assert target.read_text() == "precious"
+
+
+def test_json_of_nested_values() -> None:
+    """Inside lists and objects too there is no NaN, and bytes are hexadecimal digits."""
+    data = pa.table({"l": [[float("nan"), 1.0]], "s": [{"a": float("inf")}], "b": [b"\xaa"]})
+    # NaN and infinity are null, 0xaa is aa
+    assert json.loads(written(data, "json")) == [{"l": [None, 1.0], "s": {"a": None}, "b": "aa"}]
+
+
+def test_the_suffix_names_the_format() -> None:
+    """What was asked for comes first, then the file's suffix, then a table."""
+    assert chosen_format("json", Path("a.csv")) == "json"
+    assert [chosen_format(None, Path(f"a.{kind}")) for kind in ("csv", "parquet", "txt")] == ["csv", "parquet", "table"]
+    assert chosen_format(None, None) == "table"
