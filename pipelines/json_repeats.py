@@ -10,8 +10,8 @@ import json
 import re
 from typing import Any
 
-# Below this a text is decoded faster than it is compared and remembered.
-_LONG = 4096
+# A shorter text is decoded faster than it is compared and remembered; a longer one would cost memory three times.
+_LONG, _LONGEST = 1 << 12, 1 << 24
 # The rest of a record is looked for in so many characters; a longer one is decoded from its beginning.
 _REST = 1 << 16
 _NEXT = re.compile(r'[ \t\r\n]*(?:,[ \t\r\n]*(?=")|(\}))')
@@ -53,7 +53,8 @@ class RepeatDecoder:
 
     def _remember(self, text: str, position: int, value: Any) -> None:  # noqa: ANN401 - any JSON value
         known = value.get(self._key) if isinstance(value, dict) else None
-        head = self._head.match(text, position) if isinstance(known, str) and len(known) >= _LONG else None
+        is_long = isinstance(known, str) and _LONG <= len(known) <= _LONGEST
+        head = self._head.match(text, position) if is_long else None
         if head is None:
             return
         first, end = self._decoder.raw_decode(text, head.end())

@@ -35,6 +35,14 @@ def test_a_repeated_text_is_the_same_object() -> None:
     assert second["Context"] is first["Context"]
 
 
+def test_a_huge_text_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a limit a text is decoded each time: to remember it would cost its size again."""
+    monkeypatch.setattr("pipelines.json_repeats._LONGEST", len(LONG) - 1)
+    first, second = decoded(*(json.dumps({"Context": LONG, "Question": q}) for q in ("a", "b")))
+    assert second == {"Context": LONG, "Question": "b"}
+    assert second["Context"] is not first["Context"]
+
+
 @pytest.mark.parametrize(
     "second",
     [
