@@ -108,12 +108,19 @@ def answers(options: argparse.Namespace, sources: Sources, rows: list[Row]) -> l
             setting = Setting(model, machine, row["kv_dtype"], name)
             found.append(_answer(options, sources, row, setting, series))
     if not found:
-        raise KappaError(
-            f"cost model {options.cost_model or '2n'} cannot be told here",
-            "the paper's basis is 2n, and some models have no figures for their attention or parameters",
-            "leave out --cost-model, or choose --basis physical",
-        )
+        raise _no_answer(options)
     return found
+
+
+def _no_answer(options: argparse.Namespace) -> KappaError:
+    if options.cost_model is None:
+        why = "the sourced tables have no parameters of it (docs/kappa-crit.md)"
+        return KappaError(f"no turn of {options.model or 'these models'} can be told", why, "choose another --model")
+    return KappaError(
+        f"cost model {options.cost_model} cannot be told here",
+        "the paper's basis is 2n, and some models have no figures for their attention or parameters",
+        "leave out --cost-model, or choose --basis physical",
+    )
 
 
 def _model_and_machine(options: argparse.Namespace, sources: Sources, row: Row) -> tuple[Row, Machine]:
@@ -128,7 +135,8 @@ def _model_and_machine(options: argparse.Namespace, sources: Sources, row: Row) 
     if row["basis"] == "paper":
         paper = sources.named("paper_models", row["model"]) or {}
         model = model | {
-            "flops_per_token": kappa.flops_per_token(paper["active_params"]),
+            # kappa_m as printed, misprints included: so pcie overhead is kappa_ratio / kappa_crit here too.
+            "flops_per_token": paper["printed_kappa_m_flop_per_byte"] * paper["kv_bytes_per_token"],
             "marginal_kv_bytes_per_token": paper["kv_bytes_per_token"],
         }
     return model, costs.share_between(machine, model, options.tensor_parallel)

@@ -202,7 +202,7 @@ class TestUnits:
 
     def test_no_unit(self) -> None:
         """A bare number is refused, in the command and in a file."""
-        with pytest.raises(KappaError, match="needs a positive number and a unit"):
+        with pytest.raises(KappaError, match="needs a unit and a number"):
             parse_bytes_per_s("64")
 
     def test_sparse_for_dense(self) -> None:

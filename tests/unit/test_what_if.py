@@ -159,13 +159,15 @@ def test_more_about_a_turn(crit: Crit) -> None:
 
 
 def test_the_paper_has_its_own_figures(crit: Crit) -> None:
-    """Basis paper counts 2N with the printed N and bytes, and nothing else can be asked of it."""
+    """Basis paper has the printed kappa_M and bytes, so pcie overhead is kappa_ratio / kappa_crit there too."""
     names = ("--model", "llama-3.1-70b", "--accelerator", "h100-sxm", "--link", "pcie5-x16", "--basis", "paper", *TURN)
     (row,) = crit(*names)
-    # 65,536 x 328,000 / 67.108864e9 = 0.320313 s; 64 x 140e9 / 1979e12 = 0.00452754 s
+    # 65,536 x 328,000 / 67.108864e9 = 0.320313 s; 64 x 0.42e6 x 328,000 / 1979e12 = 0.00445510 s
     assert row["transfer_s"] == pytest.approx(0.320313, abs=1e-6)
-    assert row["compute_s"] == pytest.approx(0.00452754, abs=1e-8)
+    assert row["compute_s"] == pytest.approx(0.00445510, abs=1e-8)
     assert row["kappa_crit"] == pytest.approx(14.24, abs=0.005)
+    # 1024 / 14.2424
+    assert row["pcie_overhead"] == pytest.approx(row["kappa_ratio"] / row["kappa_crit"])
 
 
 @pytest.mark.parametrize("rate", [1e9, 2e9, 5e9])
