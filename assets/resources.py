@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import dagster as dg
 
+from assets.cli import home_path
 from pipelines.hub import Hub, HuggingFaceHub, SampleHub
 from pipelines.sample import sample_revision, write_sample
 from warehouse.errors import KappaError
 from warehouse.home import Home
 from warehouse.staging import Staging
-
-DEFAULT_HOME = "data"
-
-
-def home_folder(given: str | None = None) -> Path:
-    """Return the home folder: the one given, else KAPPA_HOME, else ./data."""
-    return Path(given or os.environ.get("KAPPA_HOME") or DEFAULT_HOME)
 
 
 class KappaHome(dg.ConfigurableResource[None]):
@@ -33,7 +24,7 @@ class KappaHome(dg.ConfigurableResource[None]):
         Raises:
             KappaError: it cannot be written, or holds real results that a sample would replace.
         """
-        home = Home(home_folder(self.home))
+        home = Home(home_path(self.home))
         home.prepare()
         if self.sample:
             refuse_sample_over_real(home)
