@@ -1,4 +1,4 @@
-"""Reads several files at once and gives their items in order: for readers that leave Python while they work."""
+"""Work done ahead in threads, given out in order: for what leaves Python while it works (files, the engines)."""
 
 from __future__ import annotations
 

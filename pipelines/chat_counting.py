@@ -20,9 +20,9 @@ from pipelines.chat_pieces import count_pieces
 from pipelines.chat_prompts import PromptTurns, prompt_turns
 from pipelines.chat_sample import choose_turns
 from pipelines.chat_template_files import chat_template
-from pipelines.count_samples import byte_lengths
 from pipelines.counting import Counter, exact_counter, fast_counter, official_prompts
 from pipelines.sessions import DOCUMENT
+from pipelines.text_pieces import byte_lengths
 from pipelines.tokenizer_files import TokenizerFile
 from pipelines.turns import Turns, document_turns
 

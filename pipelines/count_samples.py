@@ -1,23 +1,24 @@
 """Which texts of a stream are counted a second time: chosen by a hash of the text, within a budget of bytes.
 
-What the engines are and how they are compared is in `counting`.
+How they are compared is in `checked_counts`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import heapq
-import re
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Behind a line break and before a visible character no match of either pattern goes on, see `counting.cut_text`.
-SAFE_CUT = re.compile(r"\n(?=\S)")
-PART_CHARS = 1 << 15
+from pipelines.counting import PIECE_BYTES
+from pipelines.text_pieces import SAFE_CUT, byte_lengths, bytes_of
+
+# A text is compared whole up to the length of the pieces that engines are given: none sees a length never compared.
+_WHOLE_BYTES, _PART_BYTES = PIECE_BYTES, PIECE_BYTES // 2
+_WORD, _CONTINUES = 8, 0x80
 # All texts, each batch's longest, those with special tokens' strings, unusual ones: each kind's part of the budget.
 SHARES = (2, 4, 8, 8)
 # What NFC may change and what Unicode tables disagree about: marks, format and private characters, compatibility signs.
@@ -32,7 +33,6 @@ class Part:
     row: int
     text: str
     is_whole: bool
-    sha256: str
 
 
 class Sample:
@@ -55,7 +55,7 @@ class Sample:
             if key >= self.ceiling:
                 break
             if key not in self.parts:
-                self._take(_part_of(texts[row].as_py(), key, first_row + row))
+                self._take(_part_of(texts, row, key, first_row))
 
     def _take(self, part: Part) -> None:
         self.parts[part.hash] = part
@@ -71,16 +71,34 @@ def _cost(part: Part) -> int:
     return len(part.text.encode()) + 64
 
 
-def _part_of(text: str, key: int, row: int) -> Part:
+def _part_of(texts: pa.Array, row: int, key: int, first_row: int) -> Part:
     """Return the text, or of a long one a part between two safe cuts, at a place that the hash decides."""
-    whole = text
-    if len(text) > 2 * PART_CHARS:
-        start = key % (len(text) - 2 * PART_CHARS)
-        window = text[start : start + 2 * PART_CHARS]
-        cuts = [found.end() for found in SAFE_CUT.finditer(window)]
-        begin = cuts[0] if cuts and cuts[0] < PART_CHARS else 0
-        text = window[begin : next((cut for cut in cuts if cut >= begin + PART_CHARS), begin + PART_CHARS)]
-    return Part(key, row, text, text is whole, hashlib.sha256(whole.encode()).hexdigest())
+    ends, data = bytes_of(texts)
+    start, end = ends[row : row + 2].tolist()
+    is_whole = end - start <= _WHOLE_BYTES
+    window = _window(data, start, end, key)
+    return Part(key, first_row + row, (window if is_whole else _between_cuts(window)).decode(), is_whole)
+
+
+def _window(data: memoryview, start: int, end: int, key: int) -> bytes:
+    """Return a text's bytes, or of a long one so many as may be compared, at a place that the hash decides."""
+    start += key % max(1, end - start - _WHOLE_BYTES)
+    return bytes(data[start : min(end, start + _WHOLE_BYTES)])
+
+
+def _between_cuts(window: bytes) -> bytes:
+    """Return _PART_BYTES or more of twice as many: between safe cuts where there are, else between characters."""
+    cuts = [found.end() for found in SAFE_CUT.finditer(window)]
+    begin = cuts[0] if cuts and cuts[0] < _PART_BYTES else _character_at(window, 0)
+    end = next((place for place in cuts if place >= begin + _PART_BYTES), None)
+    return window[begin : _character_at(window, begin + _PART_BYTES) if end is None else end]
+
+
+def _character_at(window: bytes, place: int) -> int:
+    """Return the first place from `place` on where a character of UTF-8 begins, or the end."""
+    while place < len(window) and window[place] & 0xC0 == _CONTINUES:
+        place += 1
+    return min(place, len(window))
 
 
 def offer_batch(samples: list[Sample], texts: pa.Array, first_row: int, special: npt.NDArray[np.bool_]) -> None:
@@ -89,33 +107,45 @@ def offer_batch(samples: list[Sample], texts: pa.Array, first_row: int, special:
         return
     hashes, lengths = text_hashes(texts), byte_lengths(texts)
     rows = np.arange(len(texts))
-    # The search for unusual characters is slow: it is for texts that would be taken and are not plain ASCII.
-    eager = rows[hashes < np.uint64(samples[-1].ceiling)]
-    eager = eager[~pc.string_is_ascii(texts.take(eager)).to_numpy(zero_copy_only=False).astype(np.bool_)]
-    is_unusual = pc.match_substring_regex(texts.take(eager), _UNUSUAL).to_numpy(zero_copy_only=False)
     longest = rows[lengths == lengths.max()]
-    kinds = [rows, longest[[hashes[longest].argmin()]], rows[special], eager[is_unusual.astype(np.bool_)]]
+    unusual = _unusual_rows(texts, rows[hashes < np.uint64(samples[-1].ceiling)], hashes)
+    kinds = [rows, longest[[hashes[longest].argmin()]], rows[special], unusual]
     for sample, kind in zip(samples, kinds, strict=True):
         sample.offer(texts, hashes, kind, first_row)
 
 
-def byte_lengths(texts: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the bytes of each text."""
-    return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), np.int64)
+def _unusual_rows(
+    texts: pa.Array, rows: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.int64]:
+    """Return which of the rows have unusual characters in what would be compared of them."""
+    ends, data = bytes_of(texts)
+    is_long = np.diff(ends)[rows] > _WHOLE_BYTES
+    short = texts.take(rows[~is_long])
+    windows = [_window(data, int(ends[row]), int(ends[row + 1]), int(hashes[row])) for row in rows[is_long].tolist()]
+    # The search is slow: it is for what is not plain ASCII.
+    is_plain = [pc.string_is_ascii(short).to_numpy(zero_copy_only=False), [window.isascii() for window in windows]]
+    long = pa.array([window.decode(errors="ignore") for window in windows if not window.isascii()], texts.type)
+    odd = pa.concat_arrays([short.filter(pa.array(~is_plain[0].astype(np.bool_))), long])
+    is_unusual = pc.match_substring_regex(odd, _UNUSUAL).to_numpy(zero_copy_only=False).astype(np.bool_)
+    ordered = np.concatenate((rows[~is_long], rows[is_long]))
+    return np.asarray(ordered[~np.concatenate(is_plain).astype(np.bool_)][is_unusual], np.int64)
 
 
 def text_hashes(texts: pa.Array) -> npt.NDArray[np.uint64]:
     """Return a 64-bit hash of each text from its length and 8 bytes at three places (mixing steps of splitmix64)."""
-    lengths = byte_lengths(texts)
-    _, offsets, letters = texts.buffers()
-    starts = np.frombuffer(memoryview(offsets or bytes(8)), np.int64)[texts.offset : texts.offset + len(texts)]
-    data = np.frombuffer(memoryview(letters or b"\0"), np.uint8)
+    ends, letters = bytes_of(texts)
+    lengths = np.diff(ends)
+    # Eight bytes at every place, as one number each; behind the last whole one a shift makes up for it.
+    data = np.frombuffer(letters if len(letters) >= _WORD else bytes(letters).ljust(_WORD, b"\0"), np.uint8)
+    words = np.ndarray(len(data) - _WORD + 1, "<u8", data, strides=(1,))
     mixed = lengths.astype(np.uint64)
     for half in range(3):
-        places = (np.maximum(lengths - 8, 0) * half // 2)[:, None] + np.arange(8)
-        word = data[np.minimum(starts[:, None] + places, len(data) - 1)]
-        word[places >= lengths[:, None]] = 0
-        mixed = (mixed ^ word.view("<u8")[:, 0]) + np.uint64(0x9E3779B97F4A7C15)
+        places = ends[:-1] + np.maximum(lengths - _WORD, 0) * half // 2
+        within = np.minimum(places, len(words) - 1)
+        word = words[within] >> (8 * np.minimum(places - within, _WORD - 1)).astype(np.uint64)
+        unused = 8 * np.clip(_WORD - lengths, 0, _WORD - 1).astype(np.uint64)
+        word = np.where(lengths > 0, word << unused >> unused, np.uint64(0))
+        mixed = (mixed ^ word) + np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed ^= mixed >> np.uint64(31)

@@ -116,7 +116,7 @@ class SessionsWriter:
         self._background = ThreadPoolExecutor(1)
         self._written: Future[None] | None = None
         self._writer = pq.ParquetWriter(
-            folder / MESSAGES, MESSAGES_SCHEMA, compression="lz4", use_dictionary=False, write_statistics=False
+            folder / MESSAGES, MESSAGES_SCHEMA, compression="none", use_dictionary=False, write_statistics=False
         )
 
     def session(self, session_id: str, path: str, record: int) -> int:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pipelines.chat_counting import count_chat
 from pipelines.chat_layout import texts_of
-from pipelines.counting import check_budget, count_checked
+from pipelines.checked_counts import check_budget, count_checked
 from pipelines.fetching import tokenizer_file_of
 from pipelines.products import conversations_name, counts_name, raw_name, tokenizer_name, turns_name
 from pipelines.progress import Progress

@@ -16,7 +16,7 @@ import pytest
 
 from pipelines import fetching, steps
 from pipelines.building import build_warehouse
-from pipelines.counting import Counted
+from pipelines.checked_counts import Counted
 from pipelines.hub import SampleHub
 from pipelines.sessions import MESSAGES, ROLE_NAMES, SESSIONS, SessionsWriter
 from pipelines.sources import workload

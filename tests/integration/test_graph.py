@@ -25,7 +25,7 @@ from tiny_sets import words
 
 from assets.definitions import SAMPLE_CONFIG, defs
 from assets.resources import KappaHome
-from pipelines import counting, steps
+from pipelines import checked_counts, counting, steps
 from pipelines.sources import workloads
 from pipelines.tokenizer_files import TokenizerFile
 from pipelines.tokenizer_specs import tokenizer_specs
@@ -237,7 +237,7 @@ def test_engines_that_differ_warn_and_the_run_goes_on(copy: Kappa, monkeypatch: 
     staging = Home(copy.home).staging(is_sample=False)
     for step in ("token_counts", "turns", "tables"):
         shutil.rmtree(staging.root / step)
-    monkeypatch.setattr(counting, "fast_counter", one_more)
+    monkeypatch.setattr(checked_counts, "fast_counter", one_more)
     result = materialize(copy, COUNTS, TURNS, "summary", "tokenizers")
     assert result.success
     check = checks(result)[f"{COUNTS}:engines_agree"]

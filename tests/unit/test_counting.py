@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import logging
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,16 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines import count_samples
-from pipelines.counting import (
-    Counter,
-    Counts,
-    Difference,
-    count_checked,
-    cut_text,
-    exact_counter,
-    fast_counter,
-    special_tokens_in,
-)
+from pipelines.checked_counts import Difference, count_checked
+from pipelines.counting import PIECE_BYTES, Counter, Counts, exact_counter, fast_counter, special_tokens_in
+from pipelines.text_pieces import SAFE_CUT, cut
 from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
 from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
 from warehouse.errors import KappaError
@@ -86,8 +80,12 @@ def _array(texts: Sequence[str]) -> pa.LargeStringArray:
     return pa.array(texts, pa.large_string())
 
 
+def _pieces(text: str, piece_bytes: int) -> list[str]:
+    return cut(_array([text]), piece_bytes)[0].to_pylist()  # type: ignore[no-any-return]
+
+
 def _uncut(counter: Counter) -> Counter:
-    return dataclasses.replace(counter, piece_chars=None)
+    return dataclasses.replace(counter, piece_bytes=None)
 
 
 def _plain(file: TokenizerFile, texts: Sequence[str]) -> list[int]:
@@ -127,32 +125,40 @@ def test_engines_agree_on_any_text(fast: Counter, exact: Counter, parts: list[st
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(parts=st.lists(st.one_of(_LETTERS, _ODD, st.just("\n"), st.just("\n"))), piece_chars=st.integers(1, 9))
-def test_cutting_changes_nothing(fast: Counter, exact: Counter, parts: list[str], piece_chars: int) -> None:
+@given(parts=st.lists(st.one_of(_LETTERS, _ODD, st.just("\n"), st.just("\n"))), piece_bytes=st.integers(1, 9))
+def test_cutting_changes_nothing(fast: Counter, exact: Counter, parts: list[str], piece_bytes: int) -> None:
     """Pieces put together are the text, and their tokens are the text's, for both engines."""
     text = "".join(parts)
-    assert "".join(cut_text(text, piece_chars)) == text
+    assert "".join(_pieces(text, piece_bytes)) == text
     whole = _uncut(exact).count(_array([text, text]))
     for counter in (exact, fast):
-        pieces = dataclasses.replace(counter, piece_chars=piece_chars)
+        pieces = dataclasses.replace(counter, piece_bytes=piece_bytes)
         assert pieces.count(_array([text, text])).tolist() == whole.tolist()
 
 
 def test_cutting_before_every_kind_of_character(exact: Counter) -> None:
     """The one place where a cut is made, before every assigned or unassigned code point that is not a space."""
     letters = [chr(code) for code in range(0x2FFFF) if not 0xD800 <= code < 0xE000 and not chr(code).isspace()]
-    cut = dataclasses.replace(exact, piece_chars=1)
+    cut = dataclasses.replace(exact, piece_bytes=1)
     texts = [f"({letter}\t \n{letter}\u0301" for letter in letters[::11]]
-    assert cut_text(texts[40], 1) == [texts[40][:5], texts[40][5:]]
+    assert _pieces(texts[40], 1) == [texts[40][:5], texts[40][5:]]
     assert np.array_equal(cut.count(_array(texts)), _uncut(exact).count(_array(texts)))
+
+
+def test_a_cut_is_before_what_python_calls_no_space() -> None:
+    """In UTF-8 as by `str`, for every code point but the control characters, before which there is no need to cut."""
+    letters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    allowed = [letter for letter in letters if SAFE_CUT.search(f"\n{letter}".encode())]
+    no_space = [letter for letter in letters if unicodedata.category(letter) != "Cc" and not letter.isspace()]
+    assert allowed == no_space
 
 
 def test_where_a_text_is_cut() -> None:
     """After the first line break at or past the length, before a character that is not a space."""
-    assert cut_text("ab\ncd\n ef\ngh", 2) == ["ab\n", "cd\n ef\n", "gh"]
-    assert cut_text("ab\ncd", 5) == ["ab\ncd"]
-    assert cut_text("ab\n", 1) == ["ab\n"]
-    assert cut_text("", 1) == [""]
+    assert _pieces("ab\ncd\n ef\ngh", 2) == ["ab\n", "cd\n ef\n", "gh"]
+    assert _pieces("ab\ncd", 5) == ["ab\ncd"]
+    assert _pieces("ab\n", 1) == ["ab\n"]
+    assert _pieces("", 1) == [""]
 
 
 def test_texts_of_a_megabyte(fast: Counter, exact: Counter) -> None:
@@ -233,14 +239,17 @@ def test_a_second_count_that_differs_too_is_not_exact(file: TokenizerFile, exact
     assert (counted.is_exact, len(counted.differences)) == (False, 1)
 
 
-def test_a_stream_that_changes_is_refused(file: TokenizerFile, exact: Counter) -> None:
-    """The second reading must give the same texts."""
-    readings = iter([["a MARK", "b"], ["a MARK"]])
+@pytest.mark.parametrize(
+    ("second", "said"), [([], "gave 0 texts, too few for row 0"), (["a MARK"], "gave 1 texts, the first 2")]
+)
+def test_a_stream_that_changes_is_refused(file: TokenizerFile, exact: Counter, second: list[str], said: str) -> None:
+    """The readings that name a difference and count again must give the same texts."""
+    readings = iter([["a MARK", "b"], second, ["a MARK"]])
 
     def batches() -> Iterator[pa.LargeStringArray]:
         yield _array(next(readings))
 
-    with pytest.raises(ValueError, match="the second reading gave 1 texts, the first 2"):
+    with pytest.raises(ValueError, match=f"the second reading {said}"):
         count_checked(batches, file, fast=_off_by_one(exact, "MARK"))
 
 
@@ -259,10 +268,10 @@ def test_rare_content_is_compared_whatever_the_size(file: TokenizerFile, exact: 
 
 
 def test_part_of_a_long_text_is_compared(file: TokenizerFile, exact: Counter) -> None:
-    """A book costs 32,768 characters and some of the budget, and a difference in it carries the whole text's hash."""
+    """A book costs half a piece and some of the budget, and a difference in it carries the whole text's hash."""
     book = "It was a line like any other line in this book.\n" * 20_000
     counted = count_checked(_stream([book]), file, fast=_off_by_one(exact, "any other"))
-    assert 32_768 <= counted.checked_bytes <= 2 * 32_768
+    assert PIECE_BYTES / 2 <= counted.checked_bytes <= PIECE_BYTES
     assert counted.differences[0].sha256 == hashlib.sha256(book.encode()).hexdigest()
     # 48 characters a line: parts begin and end at line ends, so a part's tokens are those of its lines
     assert counted.checked_bytes % 48 == 0

@@ -21,7 +21,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.counting import Counter, Counts, count_checked, exact_counter, fast_counter
+from pipelines.checked_counts import count_checked
+from pipelines.counting import Counter, Counts, exact_counter, fast_counter
 from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
 from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
 from warehouse.errors import KappaError
@@ -49,7 +50,7 @@ def fast(file: TokenizerFile) -> Counter:
 @pytest.fixture(scope="module")
 def exact(file: TokenizerFile) -> Counter:
     """Return the reference engine, which never cuts a text here."""
-    return dataclasses.replace(exact_counter(file), piece_chars=None)
+    return dataclasses.replace(exact_counter(file), piece_bytes=None)
 
 
 def _assert_same(fast: Counter, exact: Counter, texts: Sequence[str]) -> None:

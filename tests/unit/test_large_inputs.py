@@ -17,10 +17,11 @@ import pytest
 from bench.document_sets import Split, write_stories
 from bench.text import Source
 from pipelines import json_array
-from pipelines.counting import Counts, cut_text, exact_counter, fast_counter
+from pipelines.counting import Counts, exact_counter, fast_counter
 from pipelines.json_array import Element, read_elements
 from pipelines.sessions import SessionsWriter
 from pipelines.sources import workload
+from pipelines.text_pieces import cut
 from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
 from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
 from pipelines.workload import InputFile
@@ -40,8 +41,8 @@ def test_one_long_message_is_exact(file: TokenizerFile) -> None:
     """A message that is cut into pieces has the tokens that Hugging Face finds in the whole."""
     text = Source("message").story(400_000)
     counter, reference = fast_counter(file), exact_counter(file)
-    assert counter.piece_chars is not None
-    assert len(cut_text(text, counter.piece_chars)) > 1
+    assert counter.piece_bytes is not None
+    assert len(cut(pa.array([text], pa.large_string()), counter.piece_bytes)[0]) > 1
     assert counter.count(pa.array([text])).tolist() == reference.count_strings([text]).tolist()
 
 
@@ -57,8 +58,8 @@ def test_one_long_message_is_given_to_the_engine_once(file: TokenizerFile) -> No
     dataclasses.replace(counter, count_strings=count_strings).count(pa.array([text]))
     assert sum(given) == len(text)
     # a piece is cut at the first safe place behind its size, and no line is that long
-    assert counter.piece_chars is not None
-    assert max(given) < 2 * counter.piece_chars
+    assert counter.piece_bytes is not None
+    assert max(given) < 2 * counter.piece_bytes
 
 
 def record_file(folder: Path, characters: int) -> Path:

@@ -1,0 +1,90 @@
+r"""Long texts in pieces whose tokens are together those of the text, cut where they lie in Arrow: no text is copied.
+
+A cut is behind a line break and before a character that is not a space. Both patterns end a match there: a run of
+spaces up to its last line break is one match of `\s*[\r\n]+`, a run of signs takes its line breaks along, and no other
+branch ends in one. No special token holds a line break, and NFC joins nothing across it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+
+# In UTF-8: a line break, then no control character and none of the spaces of Unicode (U+0085, U+00A0, U+1680,
+# U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000).
+SAFE_CUT = re.compile(
+    rb"\n(?=[!-~\xc3-\xe0\xe4-\xf4]|\xc2[\xa1-\xbf]|\xe1(?!\x9a\x80)|\xe2(?!\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3(?!\x80\x80))"
+)
+
+
+def as_large(texts: pa.Array) -> pa.Array:
+    """Return the texts as large_string.
+
+    Raises:
+        ValueError: There are nulls.
+    """
+    if texts.null_count:
+        raise ValueError(f"{texts.null_count} texts are null")
+    return texts.cast(pa.large_string())
+
+
+def byte_lengths(texts: pa.Array) -> Ints:
+    """Return the bytes of each text in UTF-8, shape (len(texts),)."""
+    return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), np.int64)
+
+
+def bytes_of(texts: pa.Array) -> tuple[Ints, memoryview]:
+    """Return where each large_string begins and the last one ends, shape (len(texts) + 1,), and the bytes of all."""
+    _, offsets, data = texts.buffers()
+    starts = np.frombuffer(memoryview(offsets or bytes(8)), np.int64)
+    return starts[texts.offset : texts.offset + len(texts) + 1], memoryview(data or b"")
+
+
+def cut(texts: pa.Array, piece_bytes: int) -> tuple[pa.Array, Ints]:
+    """Return the texts with the long ones in pieces.
+
+    Args:
+        texts: large_string without nulls.
+        piece_bytes: A text of more bytes is cut into pieces of at least so many, as far as there are safe cuts.
+
+    Returns:
+        The pieces in order, over the same bytes, and the number of each text's first piece, shape (len(texts),).
+    """
+    is_long = byte_lengths(texts) > piece_bytes
+    if not is_long.any():
+        return texts, np.arange(len(texts))
+    ends, data = bytes_of(texts)
+    inner = [_cuts(data, int(ends[row]), int(ends[row + 1]), piece_bytes) for row in np.flatnonzero(is_long)]
+    more = np.zeros(len(texts), np.int64)
+    more[is_long] = [len(places) for places in inner]
+    ends = np.insert(ends, np.repeat(np.arange(len(texts)) + 1, more), [place for places in inner for place in places])
+    pieces = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), texts.buffers()[2])
+    return pieces, np.arange(len(texts)) + np.cumsum(more) - more
+
+
+def _cuts(data: memoryview, start: int, end: int, piece_bytes: int) -> list[int]:
+    places: list[int] = []
+    while end - start > piece_bytes:
+        # The search sees nothing behind the text: its last line break is no cut, so no piece is empty.
+        found = SAFE_CUT.search(data, start + piece_bytes - 1, end)
+        if found is None:
+            break
+        start = found.end()
+        places.append(start)
+    return places
+
+
+def slices(texts: pa.Array, slice_bytes: int) -> Iterator[pa.Array]:
+    """Cut an array into runs of texts of at most so many bytes, at least one text each."""
+    ends, row, start = np.cumsum(byte_lengths(texts)), 0, 0
+    while row < len(texts):
+        after = max(row + 1, int(np.searchsorted(ends, start + slice_bytes, side="right")))
+        yield texts[row:after]
+        row, start = after, int(ends[after - 1])
