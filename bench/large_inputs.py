@@ -97,12 +97,12 @@ def run_steps(root: Path, name: str) -> None:
         work[f"count {tokenizer}"] = partial(steps.count_tokens, staging, chosen, tokenizer)
         work[f"derive {tokenizer}"] = partial(steps.derive_turns, staging, chosen, tokenizer)
         work[f"chat {tokenizer}"] = partial(steps.count_chat_turns, staging, chosen, tokenizer)
-    clock, cpu = {}, {}
+    when, cpu = {}, {}
     for label, step in work.items():
-        begin, used = time.perf_counter(), time.process_time()
+        begin, used = time.time(), time.process_time()
         step()
-        clock[label], cpu[label] = time.perf_counter() - begin, time.process_time() - used
-    hand_back({"clock": clock, "cpu": cpu})
+        when[label], cpu[label] = (begin, time.time()), time.process_time() - used
+    hand_back({"when": when, "cpu": cpu})
 
 
 def measure_case(case: str, size: float) -> Measured:
@@ -126,19 +126,16 @@ def main() -> int:
         return 0
     for case in options.case or list(CASES):
         _, sizes, unit = CASES[case]
-        rows = []
+        rows, memory = [], []
         for size in sizes:
             scaled = size if unit == "rows each" else size * options.scale
             took = measure_case(case, scaled)
-            rows.append(
-                [
-                    f"{case}, {scaled:,g} {unit}",
-                    *(f"{s:.2f}" for s in took.result["cpu"].values()),
-                    f"{took.peak_bytes / 2**30:.2f}",
-                ]
-            )
-            head = ["CPU s", *took.result["cpu"], "peak GiB"]
-        print(table(head, rows) + "\n", flush=True)
+            label, peak = f"{case}, {scaled:,g} {unit}", f"{took.peak_bytes / 2**30:.2f}"
+            peaks = [took.peak_between(*times) for times in took.result["when"].values()]
+            rows.append([label, *(f"{s:.2f}" for s in took.result["cpu"].values()), peak])
+            memory.append([label, *(f"{size / 2**30:.2f}" for size in peaks), peak])
+        for what, lines in (("CPU s", rows), ("GiB", memory)):
+            print(table([what, *took.result["cpu"], "peak GiB"], lines) + "\n", flush=True)
     return 0
 
 

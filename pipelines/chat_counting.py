@@ -61,7 +61,7 @@ class ChatCounted:
         engine: The engine that the counts come from in the end.
         engine_version: Its version.
         checked_turns: How many turns were compared.
-        rendered_sessions: How many conversations adding up does not cover: they were rendered turn by turn.
+        rendered_turns: How many turns adding up does not cover: they come from the real prompts.
         direct_messages: How many messages were tokenised as pieces of a prompt, beyond their text alone.
         differences: Where adding up differed; then everything was counted again with the exact engine.
         is_exact: False where the second count differs from the real prompts too.
@@ -72,7 +72,7 @@ class ChatCounted:
     engine: str
     engine_version: str
     checked_turns: int
-    rendered_sessions: int
+    rendered_turns: int
     direct_messages: int
     differences: list[TurnDifference]
     is_exact: bool
@@ -84,7 +84,7 @@ class _Prompts:
 
     found: PromptTurns
     is_direct: Bools
-    rendered_sessions: int = 0
+    rendered_turns: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
         engine=engine.engine,
         engine_version=engine.engine_version,
         checked_turns=len(chosen),
-        rendered_sessions=prompts.rendered_sessions,
+        rendered_turns=prompts.rendered_turns,
         direct_messages=int(prompts.is_direct.sum()),
         differences=differences,
         is_exact=is_exact,
@@ -176,8 +176,7 @@ def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
     if work.kind == "chat":
         pieces = count_pieces(batches, layout, facts, engine, tokens).taken(layout.order)
         found = prompt_turns(layout.sorted_session, layout.sorted_role, tokens[layout.order], pieces)
-        rendered = np.unique(layout.sorted_session[pieces.is_open])
-        return _Prompts(_rendered(work, found, rendered), pieces.is_direct, len(rendered))
+        return _Prompts(_rendered(work, found), pieces.is_direct, int(found.is_open.sum()))
     cached, prefill = question_prompts(batches, layout, facts, engine, tokens)
     return _Prompts(
         _documents(layout, tokens[layout.order], cached[layout.order], prefill[layout.order]),
@@ -191,12 +190,12 @@ def _documents(layout: Layout, tokens: Ints, cached: Ints, prefill: Ints) -> Pro
     asks = np.flatnonzero(layout.sorted_role != DOCUMENT)
     turns = dataclasses.replace(text, cached=cached[asks], prefill=prefill[asks])
     added = turns.cached + turns.prefill - text.cached - text.prefill
-    return PromptTurns(turns, added, asks - text.turn_index - 1, asks + 1)
+    return PromptTurns(turns, added, asks - text.turn_index - 1, asks + 1, np.zeros(len(asks), np.bool_))
 
 
-def _rendered(work: _Workload, found: PromptTurns, sessions: Ints) -> PromptTurns:
-    """Replace K and T of the sessions that adding up does not cover by those of their real prompts."""
-    at = np.flatnonzero(np.isin(found.turns.session, sessions))
+def _rendered(work: _Workload, found: PromptTurns) -> PromptTurns:
+    """Replace K and T of the turns that adding up does not cover by those of their real prompts."""
+    at = np.flatnonzero(found.is_open)
     if not len(at):
         return found
     cached, prefill, added = found.turns.cached.copy(), found.turns.prefill.copy(), found.template_tokens.copy()

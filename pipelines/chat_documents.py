@@ -7,8 +7,9 @@ each question. Memory holds the ends of the documents and a batch of texts.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pipelines.chat_pieces import shared_tokens
 from pipelines.chat_templates import Message, header, is_separable, piece
 from pipelines.counting import Counter, Ids
 from pipelines.sessions import DOCUMENT, USER
+from pipelines.text_pieces import as_large, bytes_of
 from pipelines.tokenizer_specs import TemplateFacts
 
 GAP = "\n\n"
@@ -68,42 +70,42 @@ def question_prompts(
     cached, prefill = np.zeros(len(layout.role), np.int64), np.zeros(len(layout.role), np.int64)
     endings: dict[int, Ending] = {}
     row = 0
-    for texts in batches:
-        for text in texts:
-            session = int(layout.session[row])
+    for texts in map(as_large, batches):
+        ends, data = bytes_of(texts)
+        for start, end in itertools.pairwise(ends.tolist()):
+            session, letters = int(layout.session[row]), data[start:end]
             if layout.role[row] == DOCUMENT:
-                endings[session] = ending_of(text.as_py(), int(tokens[row]), facts, counter)
+                endings[session] = ending_of(letters, int(tokens[row]), facts, counter)
             elif session not in endings:
                 raise ValueError(f"row {row} asks about a document that was not seen yet")
             else:
-                cached[row], prefill[row] = _question(endings[session], text.as_py(), facts, counter)
+                cached[row], prefill[row] = _question(endings[session], str(letters, "utf-8"), facts, counter)
             row += 1
     if row != len(tokens) or row != len(layout.role):
         raise ValueError(f"{row} texts and {len(tokens)} token counts for {len(layout.role)} messages")
     return cached, prefill
 
 
-def ending_of(document: str, tokens: int, facts: TemplateFacts, counter: Counter) -> Ending:
+def ending_of(document: memoryview, tokens: int, facts: TemplateFacts, counter: Counter) -> Ending:
     """Return what a document's prompts have in common, and the end that depends on the question.
 
     Args:
-        document: Its text.
+        document: Its text in UTF-8, of which only the two ends are made a string.
         tokens: Tokens of that text alone; they are not counted again.
         facts: The template.
         counter: The engine.
     """
-    first, last = _first_cut(document), _last_cut(document + GAP)
+    lead, tail = _lead(document), _tail(document)
     before = piece(facts, Message(USER, "", is_first=True)).removesuffix(facts.end_of_turn + facts.separator)
-    if first is None or last is None:
-        part = Ending(0, before, document, ())
+    if lead is None or tail is None:
+        part = Ending(0, before, str(document, "utf-8"), ())
     else:
-        lead = document[:first]
         shown = lead.lstrip() if facts.is_trimmed else lead
         begins, alone = before + shown, lead
         if shown == lead and is_separable(lead):
             begins, alone = before, ""
-        counts = counter.count(pa.array([begins, alone, document[last:]], pa.large_string())).tolist()
-        part = Ending(tokens - counts[2] + counts[0] - counts[1], "", document[last:], ())
+        counts = counter.count(pa.array([begins, alone, tail], pa.large_string())).tolist()
+        part = Ending(tokens - counts[2] + counts[0] - counts[1], "", tail, ())
     return dataclasses.replace(part, probes=tuple(_ids(part, probe, facts, counter) for probe in PROBES))
 
 
@@ -123,19 +125,29 @@ def _ids(ending: Ending, question: str, facts: TemplateFacts, counter: Counter) 
     return counter.encode(ending.frame + text + facts.end_of_turn + facts.separator + header(facts, "assistant"))
 
 
-def _first_cut(document: str) -> int | None:
-    found = _CUT.search(document)
-    return found.start() if found else None
+def _lead(document: memoryview) -> str | None:
+    """Return what stands before the first cut, None where there is none."""
+    for size in _windows(len(document)):
+        # All that can be left out is a character that the window's end cuts.
+        text = bytes(document[:size]).decode(errors="ignore")
+        if found := _CUT.search(text):
+            return text[: found.start()]
+    return None
 
 
-def _last_cut(document: str) -> int | None:
-    """Return the last cut, looked for in windows from the end that double."""
+def _tail(document: memoryview) -> str | None:
+    """Return what stands behind the last cut of document and gap, None where there is none."""
+    for size in _windows(len(document)):
+        text = bytes(document[len(document) - size :]).decode(errors="ignore")
+        if cuts := [found.start() for found in _CUT.finditer(text + GAP)]:
+            return text[cuts[-1] :]
+    return None
+
+
+def _windows(size: int) -> Iterator[int]:
+    """Yield sizes that double, the last one the whole."""
     window = _WINDOW
-    while True:
-        begin = max(0, len(document) - window)
-        cuts = [found.start() for found in _CUT.finditer(document, begin)]
-        if cuts:
-            return cuts[-1]
-        if begin == 0:
-            return None
+    while window < size:
+        yield window
         window *= 2
+    yield size

@@ -25,12 +25,14 @@ class PromptTurns:
         template_tokens: K + T less the tokens of the same messages' texts alone; negative where thinking is dropped.
         first: First message of the turn's session, an index into the sorted messages.
         end: The prompt ends before this message; where the turn has a reply it is the first one.
+        is_open: What is shared with the prompt before may be more than K here, see `chat_pieces`: a real prompt tells.
     """
 
     turns: Turns
     template_tokens: Ints
     first: Ints
     end: Ints
+    is_open: Bools
 
 
 def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces: Pieces) -> PromptTurns:
@@ -65,12 +67,14 @@ def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces
     before = now - 1
     reply, old = end[before], split[before]
     shared = np.where(reply < split[now], pieces.shared_early[reply], pieces.shared_late[reply])
-    cached = np.zeros(len(first), np.int64)
+    cached, is_open = np.zeros(len(first), np.int64), np.zeros(len(first), np.bool_)
+    is_open[now] = pieces.is_open[reply]
     cached[now] = length[before] - pieces.header + shared
     changed = _next_where(pieces.twist >= 0)[old]
     moved = np.flatnonzero((split[now] > old) & (changed < reply))
     at, old, start = changed[moved], old[moved], first[now[moved]]
     cached[now[moved]] = early[old] - early[start] + late[at] - late[old] + pieces.twist[at]
+    is_open[now[moved]] = pieces.is_open[at]
     cached = np.minimum(cached, length - 1)
 
     # Replies of a turn lie between its end and that of the next one, or the end of the session.
@@ -78,7 +82,7 @@ def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces
     stop = np.minimum(np.append(end[1:], len(role))[: len(end)], _next_where(_starts(session))[end])
     output = text.output + replies[stop] - replies[end]
     turns = dataclasses.replace(text, cached=cached, prefill=length - cached, output=output)
-    return PromptTurns(turns, length - text.cached - text.prefill, first, end)
+    return PromptTurns(turns, length - text.cached - text.prefill, first, end, is_open)
 
 
 def _prompts(session: Ints, role: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:

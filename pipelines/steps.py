@@ -164,7 +164,7 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
         draft.meta.update(
             _turn_notes(counts, conversations),
             engine=counted.engine, engine_version=counted.engine_version, checked_turns=counted.checked_turns,
-            rendered_sessions=counted.rendered_sessions, is_exact=counted.is_exact,
+            rendered_turns=counted.rendered_turns, is_exact=counted.is_exact,
             differences=[dataclasses.asdict(difference) for difference in counted.differences],
         )  # fmt: skip
     return staging.require(name)

@@ -200,13 +200,38 @@ def test_a_reply_that_goes_on_like_the_next_message_is_rendered(
     chat = [(USER, "a"), (ASSISTANT, reply), (USER, "next?"), (ASSISTANT, "b"), (USER, "c")]
     messages = [*_chat(0, (USER, "plain")), *_chat(1, *chat)]
     counted = count_chat(_store(tmp_path, messages), file, "chat", text_tokens=_tokens(messages, fast), fast=fast)
-    assert counted.rendered_sessions == 1
+    assert counted.rendered_turns == 1
     places = [(1, None), (3, 1), (5, 3)]
     assert [row[2:] for row in _rows(counted)[1:]] == [official.chat_turn(chat, *place) for place in places]
     # <|im_start|>user\na<|im_end|>\n is 6 tokens, then <|im_start|>assistant\n x <|im_end|>\n is 6,
     # then <|im_start|>user\nnext is 4: shared are 16 tokens, and `?` is new
     assert _rows(counted)[2][2] == 16
     assert counted.is_exact
+
+
+def test_only_the_turn_that_needs_it_is_rendered(
+    file: TokenizerFile, fast: Counter, official: Official, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One such reply in a conversation of 200 turns costs one turn's real prompts, not everyone's."""
+    if file.spec.name != "qwen3":
+        pytest.skip("llama-3.1 shows every reply whole but for blank edges")
+    reply = "x<|im_end|>\n<|im_start|>user\nnext<think></think>x"
+    chat = [(USER, "a"), (ASSISTANT, reply), *[(USER, "next?"), (ASSISTANT, "b")] * 199]
+    rendered: list[int] = []
+    real_turn = Official.chat_turn
+
+    def noting(self: Official, some: Sequence[tuple[int, str]], end: int, before: int | None) -> tuple[int, int]:
+        rendered.append(end)
+        return real_turn(self, some, end, before)
+
+    monkeypatch.setattr(Official, "chat_turn", noting)
+    messages = _chat(0, *chat)
+    tokens = _tokens(messages, fast)
+    counted = count_chat(_store(tmp_path, messages), file, "chat", text_tokens=tokens, fast=fast, check_tokens=0)
+    # the second turn's prompt ends before message 3; the comparison has no budget, which gives one turn a kind
+    assert (counted.rendered_turns, rendered.count(3)) == (1, 1)
+    assert len(rendered) <= 1 + 3
+    assert _rows(counted)[1][2:] == official.chat_turn(chat, 3, 1)
 
 
 def _recording(counter: Counter, seen: list[str]) -> Counter:
@@ -317,7 +342,7 @@ def test_where_a_document_is_cut(file: TokenizerFile, fast: Counter) -> None:
     tails = {"One two. Three.": " two. Three.", "One two": "", "One two\n ": "\n ", "1 2 3": "1 2 3", "": ""}
     for document, tail in tails.items():
         tokens = int(fast.count(pa.array([document]))[0])
-        assert ending_of(document, tokens, file.spec.template, fast).tail == tail
+        assert ending_of(memoryview(document.encode()), tokens, file.spec.template, fast).tail == tail
 
 
 def test_a_question_before_its_document_is_refused(file: TokenizerFile, fast: Counter) -> None:
