@@ -147,7 +147,11 @@ def crit_rows(  # noqa: PLR0913 - every question is optional
 def fitting_platforms(
     sources: Sources, accelerator: str | None, link: str | None, *, is_bandwidth_given: bool = False
 ) -> list[Row]:
-    """Return the platforms that fit; a pair that is none counts as physical, a given bandwidth as a link of its own."""
+    """Return the platforms that fit; a pair that is none counts as physical, a given bandwidth as a link of its own.
+
+    Names are found whatever their case, see `warehouse.names.find_name`.
+    """
+    accelerator, link = sources.spelled("accelerator", accelerator), sources.spelled("link", link)
     of_link = [p for p in sources.rows["platforms"] if link in (None, p["link"])]
     fits = [p for p in of_link if accelerator in (None, p["accelerator"])]
     if not fits and accelerator and (link or is_bandwidth_given):

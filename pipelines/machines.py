@@ -8,6 +8,7 @@ from typing import Any
 
 from pipelines import kappa
 from pipelines.costs import Machine
+from warehouse.names import find_name
 from warehouse.reference_rows import FOLDER, load_reference
 
 # Assumptions of the physical basis, not measurements of one machine: the share of the dense bf16 peak that prefill
@@ -31,8 +32,15 @@ class Sources:
     rows: dict[str, list[Row]]
 
     def named(self, table: str, name: str) -> Row | None:
-        """Return the row of that name, the first column of the table, or None."""
-        return next((row for row in self.rows[table] if next(iter(row.values())) == name), None)
+        """Return the row of that name, the first column of the table, whatever its case; or None."""
+        rows = self.rows[table]
+        found = find_name(name, (next(iter(row.values())) for row in rows))
+        return next((row for row in rows if next(iter(row.values())) == found), None)
+
+    def spelled(self, column: str, name: str | None) -> str | None:
+        """Return a model, accelerator or link in the tables' own spelling; a name that they do not know as it is."""
+        known = {row[column] for row in (*self.rows[f"{column}s"], *self.rows["platforms"]) if column in row}
+        return name if name is None else find_name(name, sorted(known)) or name
 
 
 def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:

@@ -119,14 +119,14 @@ def test_kappa_crit_knows_them(user: Path, capsys: pytest.CaptureFixture[str]) -
         ("models", {"source": ""}, "row 2, column source: is empty"),
         ("models", {"retrieved": "yesterday"}, "row 2, column retrieved: 'yesterday' is not a day"),
         ("models", {"model": "llama-3.1-8b"}, "row 2, column model: the same as in row 2 of"),
-        ("models", {"kv_bytes": 5120}, "row 1, column kv_bytes: the columns have to be"),
+        ("models", {"kv_bytes": 5120}, "row 1, column kv_bytes: unknown 'kv_bytes'; the columns have to be"),
         (
             "accelerators",
-            {"dense_bf16_flop_per_s": "100 TFLOP/s"},
-            "row 2, column dense_bf16_flop_per_s: '100 TFLOP/s'",
+            {"dense_bf16_flop_per_s": "100 GB/s"},
+            "row 2, column dense_bf16_flop_per_s: '100 GB/s' is not a number in FLOP/s, nor one like 989.5TFLOP/s",
         ),
-        ("accelerators", {"hbm_bytes": "-1"}, "row 2, column hbm_bytes: '-1' is below 0"),
-        ("links", {"peak_bytes_per_s": "20GB/s"}, "row 2, column peak_bytes_per_s: '20GB/s' is not a number"),
+        ("accelerators", {"hbm_bytes": "-1"}, "row 2, column hbm_bytes: '-1' is below 1e+09 bytes"),
+        ("links", {"peak_bytes_per_s": "20GB"}, "row 2, column peak_bytes_per_s: '20GB' is not a number"),
         ("links", {"kind": "cable"}, "row 2, column kind: 'cable' is not one of pcie"),
         ("platforms", {"link": "their-link"}, "row 2, column link: 'their-link' is not in links.csv"),
         (
@@ -150,7 +150,7 @@ def test_without_a_source_unit_or_date(user: Path) -> None:
     """A column that tells where a figure comes from cannot be left out."""
     rows = [{key: value for key, value in OURS["links"][0].items() if key != "source"}]
     write(user / "links.csv", rows)
-    with pytest.raises(KappaError, match="row 1, column source: the columns have to be"):
+    with pytest.raises(KappaError, match="row 1, column source: missing 'source'; the columns have to be"):
         load_reference("links", user=user)
 
 
