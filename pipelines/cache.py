@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from pipelines.values import Value, greatest, least
 
-# Groups of elements share a 16-bit scale and a 16-bit zero point. Source: KIVI, arXiv 2402.02750 (groups of 32).
+# Groups of 32 elements share a 16-bit scale and a 16-bit zero point. Source: the code of KIVI (arXiv 2402.02750), read
+# 2026-11-29: github.com/jy-yuan/KIVI example.py@52f76152 (group_size 32, float16), quant/new_pack.py@150def81 (a scale
+# and a minimum a group, 2, 4 or 8 bits; keys grouped along tokens, values along channels). The newest tokens, which it
+# keeps in 16 bits (residual_length 32), are not counted: they are nothing beside thousands of cached ones.
 GROUP_ELEMENTS, GROUP_BYTES = 32, 4
 
 
 def quantised_element_bytes(bits: float, group_elements: float, group_bytes: float) -> float:
     """Return bytes of one quantised element with its share of scale and zero point: bits / 8 + bytes / elements.
 
-    Source: group-wise quantisation, KIVI, arXiv 2402.02750.
+    Source: group-wise quantisation, KIVI, arXiv 2402.02750, as its code does it (see `GROUP_ELEMENTS`).
 
     >>> quantised_element_bytes(4, 32, 4)
     0.625

@@ -72,6 +72,8 @@ def kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str) -> Value:
     """
     element = cache.KV_ELEMENT_BYTES[kv_dtype]
     per_token = cache.quantised_kv_bytes(model["marginal_kv_bytes_per_token"], element)
+    if kv_dtype == "fp8" and model.get("marginal_fp8_kv_bytes_per_token") is not None:
+        per_token = model["marginal_fp8_kv_bytes_per_token"]
     per_token += model["indexer_bytes_per_token"]
     kind, state, window = model["attention"], model["fixed_state_bytes"], model["sliding_window_tokens"]
     if window:

@@ -99,6 +99,12 @@ MARGINAL_KV_BYTES = _number(
     "KV at bf16 that one more cached token adds once every window is full, without the indexer unless noted",
     p.GROWING_KV_BYTES,
 )
+MARGINAL_FP8_KV_BYTES = _number(
+    "marginal_fp8_kv_bytes_per_token",
+    "bytes/token",
+    "the same with an fp8 cache that keeps a part of each entry in another format; NULL where it is half of bf16",
+    p.GROWING_KV_BYTES,
+).or_null()
 FIXED_STATE_BYTES = _count(
     "fixed_state_bytes", "bytes", "full windows and recurrent state at the point of reuse, at bf16", p.STATE_BYTES
 )

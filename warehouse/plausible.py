@@ -18,7 +18,7 @@ HEAD_PARAMS = Range(1e4, 1e12, "a small vocabulary times a narrow model, to far 
 LAYERS = Range(1, 2000, "models have one to some hundred")
 SOME_LAYERS = Range(0, 2000, "a part of the layers")
 HEADS = Range(1, 4096, "models have one to some hundred")
-WIDTH = Range(8, 65536, "heads are 64 to 576 wide")
+WIDTH = Range(8, 65536, "heads and latents are 64 to 576 wide")
 EXPERTS = Range(1, 100_000, "models have 8 to some thousand")
 CONTEXT = Range(512, 1e9, "contexts are thousands to 10^7 tokens; 128K are 131,072")
 WINDOW = Range(16, 1e8, "windows are 128 to some thousand tokens")
@@ -40,6 +40,9 @@ MEASURED_LINK_RATE = Range(
 COPY_RATE = Range(1e6, 3e13, "small pageable copies bring 1e7, memory in common 8e12")
 RATE = Range(1e3, 2e17, "bytes/s of the smallest copy to FLOP/s of the largest accelerator")
 SIZE = Range(1, 1e12, "one byte or row to a terabyte")
+SHARE = Range(0, 1, "a share")
+REQUESTS = Range(1, 1e11, "traces have thousands to 10^8 requests")
+TOKENS = Range(1, 1e9, "prompts are some to 10^7 tokens")
 KAPPA_M = Range(1e2, 1e9, "FLOP/byte; the paper prints 7e4 to 1.42e6")
 
 # The greatest peak of one direction by kind of link. Above it stand both directions, bits, or another kind.

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from warehouse import fields as f
 from warehouse import hardware_fields as h
+from warehouse import reference_fields as r
 from warehouse.schema import Table
 from warehouse.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PLATFORMS, PUBLISHED
 
@@ -23,6 +24,7 @@ PAPER_MODELS = Table(
         replace(h.ACTIVE_PARAMS, nullable=False),
         replace(h.KV_BYTES_PER_TOKEN, nullable=False),
         h.PRINTED_KAPPA_M,
+        h.RETRIEVED,
         f.SOURCE,
     ),
 )
@@ -30,13 +32,13 @@ PAPER_ACCELERATORS = Table(
     "paper_accelerators",
     "one accelerator as the paper puts it into its formulae",
     ("accelerator",),
-    (h.ACCELERATOR, h.EFFECTIVE_FLOP_PER_S, f.SOURCE),
+    (h.ACCELERATOR, h.EFFECTIVE_FLOP_PER_S, h.RETRIEVED, f.SOURCE),
 )
 PAPER_LINKS = Table(
     "paper_links",
     "one link as the paper puts it into its formulae",
     ("link",),
-    (h.LINK, h.BYTES_PER_S, f.SOURCE),
+    (h.LINK, h.BYTES_PER_S, h.RETRIEVED, f.SOURCE),
 )
 MEASURED = Table(
     "measured",
@@ -77,8 +79,27 @@ MEASUREMENTS = Table(
         h.SIZE,
         h.RATE,
         h.RATE_UNIT,
+        f.SOURCE,
     ),
 )
+TRANSFER_RULES = Table(
+    "transfer_rules",
+    "one rule of thumb about copies: it is no measurement of a machine and never makes a link by itself",
+    ("rule",),
+    (
+        r.RULE, r.ABOUT, r.LEAST_COPY, r.MOST_COPY, r.LEAST_RATE, r.MOST_RATE, r.LEAST_SHARE, r.MOST_SHARE,
+        h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
+    ),
+)  # fmt: skip
+TRACES = Table(
+    "traces",
+    "one trace or data set as others measured it: kappa reads none of these figures into its own",
+    ("trace",),
+    (
+        r.TRACE, r.ORIGIN, r.REQUESTS, r.INPUT_MEAN, r.INPUT_P50, r.INPUT_P90, r.INPUT_P99, r.REPLY_MEAN, r.REPLY_P50,
+        r.REUSE, r.NEW_P50, r.REUSED_P50, r.TRACE_BLOCK, h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
+    ),
+)  # fmt: skip
 REFERENCE: dict[str, Table] = {
     "models": Table("models", MODELS.grain, MODELS.key, _TYPED_MODELS),
     "accelerators": ACCELERATORS,
@@ -87,6 +108,8 @@ REFERENCE: dict[str, Table] = {
     "headlines": HEADLINES,
     "measured": MEASURED,
     "measurements": MEASUREMENTS,
+    "transfer_rules": TRANSFER_RULES,
+    "traces": TRACES,
     "paper_models": PAPER_MODELS,
     "paper_accelerators": PAPER_ACCELERATORS,
     "paper_links": PAPER_LINKS,

@@ -244,6 +244,8 @@ def test_arrays_give_what_numbers_give(models: dict[str, dict[str, Any]], turns:
         # no full layer at all: 4,096 tokens of window, whatever K is
         ("mistral-7b-v0.1", 20_000, 536_870_912),
         ("llama-3.1-70b", 10_000, 3_276_800_000),
+        # 24 layers x (512 + 64) x 2 bytes, and the state of 69 layers
+        ("kimi-k3", 10_000, 27_648 * 10_000 + 449_372_160),
     ],
 )
 def test_bytes_that_are_not_constant(models: dict[str, dict[str, Any]], model: str, cached: int, expected: int) -> None:
@@ -251,11 +253,22 @@ def test_bytes_that_are_not_constant(models: dict[str, dict[str, Any]], model: s
     assert costs.kv_bytes(models[model], float(cached), "bf16") == expected
 
 
+def test_an_fp8_cache_that_is_not_half(models: dict[str, dict[str, Any]]) -> None:
+    """DeepSeek-V4 keeps a part of each entry in bf16: its fp8 bytes are its own, and others are half."""
+    row = models["deepseek-v4-flash"]
+    # 3,850 a token and not 6,880 / 2; windows full after 128 tokens: 5,636,096 / 2
+    assert costs.kv_bytes(row, 10_000.0, "fp8") == 3_850 * 10_000 + 2_818_048
+    assert costs.kv_bytes(row, 10_000.0, "bf16") == 6_880 * 10_000 + 5_636_096
+    # 327,680 / 2
+    assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, "fp8") == 163_840
+
+
 def test_what_the_tables_do_not_know_is_not_computed(models: dict[str, dict[str, Any]]) -> None:
     """An indexer's work over the context has no figure, and a model without parameters has no 2N."""
     assert costs.is_known(models["deepseek-v3.2"], "2n")
     assert not costs.is_known(models["deepseek-v3.2"], "attention")
-    assert not costs.is_known(models["kimi-k3"], "2n")
+    assert costs.is_known(models["kimi-k3"], "2n")
+    assert not costs.is_known(models["kimi-k3"] | {"flops_per_token": None}, "2n")
     assert costs.is_known(models["gpt-oss-20b"], "full")
 
 
