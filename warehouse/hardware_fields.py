@@ -30,8 +30,8 @@ def _number(name: str, unit: str, description: str, can_be: p.Range | None = Non
     return Field(name, pa.float64(), unit, description, minimum=low, maximum=high, why_bounds=why)
 
 
-def _count(name: str, unit: str, description: str, can_be: p.Range) -> Field:
-    low, high, why = can_be
+def _count(name: str, unit: str, description: str, can_be: p.Range | None = None) -> Field:
+    low, high, why = can_be or (0.0, None, "")
     return Field(name, pa.int64(), unit, description, minimum=low, maximum=high, why_bounds=why)
 
 

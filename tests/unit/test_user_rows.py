@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 
 from assets.cli import main
 from pipelines.boundness import boundness
-from pipelines.costs import is_known
-from pipelines.hardware import hardware_tables
+from pipelines.costs import Machine, is_known, kv_bytes, transfer_s
+from pipelines.hardware import crit_rows, hardware_tables
+from pipelines.machines import read_sources
 from pipelines.units import parse_bytes_per_s
 from warehouse.errors import KappaError
 from warehouse.reference_rows import FOLDER, load_reference, user_folder, user_rows_identity
@@ -168,6 +170,58 @@ def test_identity_follows_every_byte(user: Path) -> None:
     spoil(user, "links", sustained_bytes_per_s=2e10)
     assert user_rows_identity(user) != before
     assert user_rows_identity(user / "none") == user_rows_identity(None) == ""
+
+
+def test_the_examples_of_the_docs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files in docs/own-rows.md are read, and the error shown there is what is told."""
+    text = (Path(__file__).parents[2] / "docs" / "own-rows.md").read_text("utf8")
+    folder = user_folder(tmp_path)
+    folder.mkdir()
+    blocks = re.findall(r"`reference/(\w+\.csv)`:\n\n```csv\n(.*?)```", text, re.DOTALL)
+    assert [name for name, _ in blocks] == ["accelerators.csv", "links.csv", "platforms.csv"]
+    for name, block in blocks:
+        (folder / name).write_text(block, "utf8")
+    chosen = ["--model", "llama-3.1-70b", "--accelerator", "our-gpu", "--format", "json"]
+    assert main(["crit", "--home", str(tmp_path), *chosen]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    # 2 x 70,553,706,496 / 327,680 x 27e9 / (0.55 x 400e12) = 430,625.6 x 1.227273e-4 = 52.849
+    assert row["kappa_crit"] == pytest.approx(52.849, rel=1e-4)
+    rates = {row["link"]: row["peak_bytes_per_s"] for row in load_reference("links", user=folder).to_pylist()}
+    # 400e9 / 8
+    assert rates["our-network"] == 50e9
+    (folder / "links.csv").write_text(blocks[1][1].replace("31.5e9", "64"), "utf8")
+    assert main(["crit", "--home", str(tmp_path), *chosen]) == 1
+    told = capsys.readouterr().err.replace(str(folder), "data/reference")
+    assert told.strip() in text
+
+
+def test_a_model_without_parameters_has_its_bytes(user: Path) -> None:
+    """Bytes a token and the time to load them need no parameters; kappa_crit does, and is empty."""
+    spoil(user, "models", total_params="", active_params="", layer_params="", head_params="")
+    tables = hardware_tables(FOLDER, user)
+    (model,) = [row for row in tables["models"].to_pylist() if row["model"] == "our-1b"]
+    assert not is_known(model, "2n")
+    # 5120 bytes x 1000 tokens at 1e10 bytes/s; half of that at fp8
+    assert (model["kv_bytes_per_token"], kv_bytes(model, 1000.0, "fp8")) == (5120, 2_560_000)
+    assert transfer_s(model, Machine(1e14, 1e10), 1000.0, "bf16") == pytest.approx(5.12e-4)
+    crit = {row["kappa_crit"] for row in tables["kappa_crit"].to_pylist() if row["model"] == "our-1b"}
+    assert crit == {None}
+
+
+def test_names_are_found_whatever_their_case(user: Path) -> None:
+    """The lookups of `pipelines` take any case, for rows of kappa and of a user."""
+    sources = read_sources(FOLDER, user)
+    for table, given, name in (
+        ("models", "Llama-3.1-70B", "llama-3.1-70b"),
+        ("accelerators", "H100 SXM", "h100-sxm"),
+        ("links", "OUR-Link", "our-link"),
+    ):
+        row = sources.named(table, given)
+        assert row is not None
+        assert next(iter(row.values())) == name
+    assert sources.named("models", "llama-9") is None
+    rows = crit_rows(accelerator="OUR_GPU", link="Our-Link", kv_dtypes=("bf16",), folder=FOLDER, user=user)
+    assert {(row["accelerator"], row["link"], row["basis"]) for row in rows} == {("our-gpu", "our-link", "physical")}
 
 
 def test_rows_that_kappa_adds_keep_the_others(tmp_path: Path) -> None:
