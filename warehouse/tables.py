@@ -227,6 +227,7 @@ PUBLISHED = Table(
         f.SOURCE,
         h.PRINTED_DIGIT,
         h.WHY,
+        h.RETRIEVED,
     ),
 )
 PAPER_COMPARISON = Table(
@@ -234,7 +235,7 @@ PAPER_COMPARISON = Table(
     "one published figure with ours beside it",
     ("quantity", "source"),
     (
-        *(field for field in PUBLISHED.fields if field not in (h.PRINTED_DIGIT, h.WHY)),
+        *(field for field in PUBLISHED.fields if field not in (h.PRINTED_DIGIT, h.WHY, h.RETRIEVED)),
         f.OURS,
         f.RATIO,
         f.IS_FULL_SET,

@@ -17,7 +17,7 @@ from warehouse.reference_rows import FOLDER, load_reference
 from warehouse.reference_tables import REFERENCE
 
 # Choices of what is drawn: they state no figure and no fact.
-NAMES_ALONE = {"headlines", "published"}
+NAMES_ALONE = {"headlines"}
 Rows = list[dict[str, str]]
 
 
