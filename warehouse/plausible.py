@@ -58,3 +58,5 @@ KIND_PEAKS = {
 }
 # Time to read the whole memory: 10 to 100 ms. Reads of all of it in a second.
 MEMORY_READS_PER_S = Range(0.5, 150, "the tables have 12 to 56; 8 times that are bits for bytes")
+# 2 x active parameters over the bytes of a token's cache.
+WORK_A_BYTE = Range(1e3, 1e8, "models have 1e4 to 2e7")

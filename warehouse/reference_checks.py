@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from warehouse.hardware_fields import INDEXED_BYTES
-from warehouse.plausible import KIND_PEAKS, MEMORY_READS_PER_S
+from warehouse.plausible import KIND_PEAKS, MEMORY_READS_PER_S, WORK_A_BYTE
 from warehouse.reference_cells import failure, is_bare
 from warehouse.reference_files import Placed
 from warehouse.units import is_whole_gibi, mix_up
@@ -21,6 +21,8 @@ _BELOW = (
     ("sparse_fp8_flop_per_s", "dense_fp8_flop_per_s", 4.5, "more than 4 times the dense peak: another unit"),
     ("dense_bf16_flop_per_s", "dense_fp8_flop_per_s", 1.02, "above the dense fp8 peak: sparse for dense, or swapped"),
     ("dense_fp8_flop_per_s", "dense_fp4_flop_per_s", 1.02, "above the dense fp4 peak: sparse for dense, or swapped"),
+    ("dense_fp8_flop_per_s", "dense_bf16_flop_per_s", 4.5, "more than 4 times the dense bf16 peak: another unit"),
+    ("dense_fp4_flop_per_s", "dense_fp8_flop_per_s", 4.5, "more than 4 times the dense fp8 peak: another unit"),
     ("measured_bf16_flop_per_s", "dense_bf16_flop_per_s", 1.0, "above the dense peak"),
     ("sustained_bytes_per_s", "peak_bytes_per_s", 1.0, "above the peak of one direction: the sum of both, or bits"),
     ("to_host_bytes_per_s", "peak_bytes_per_s", 1.0, "above the peak of one direction: the sum of both, or bits"),
@@ -37,7 +39,14 @@ _BELOW = (
     ("experts_per_token", "experts", 1.0, "above the number of experts"),
     ("kv_heads", "heads", 1.0, "above the query heads"),
 )
-_SMALLEST_SHARE = 0.01
+# The other way round: (larger, smaller, least share of the smaller, what happened).
+_NOT_BELOW = (
+    ("measured_bf16_flop_per_s", "dense_bf16_flop_per_s", 0.05, "below a twentieth of the dense peak: another unit?"),
+    ("sustained_bytes_per_s", "peak_bytes_per_s", 0.01, "below a hundredth of the peak: another unit?"),
+    ("to_host_bytes_per_s", "peak_bytes_per_s", 0.01, "below a hundredth of the peak: another unit?"),
+    ("duplex_bytes_per_s", "peak_bytes_per_s", 0.01, "below a hundredth of the peak: another unit?"),
+    ("marginal_fp8_kv_bytes_per_token", "marginal_kv_bytes_per_token", 0.45, "below half of the bytes at bf16"),
+)
 _SPECIFIED = ("hbm_bytes", "hbm_bytes_per_s", "peak_bytes_per_s")
 # Transfers of one lane in 1e9 a second, by generation of PCIe.
 _PCIE_GT_PER_S = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64, 7: 128}
@@ -71,6 +80,10 @@ def _above(values: Values) -> Broken:
         small, large = figure(values, smaller), figure(values, larger)
         if small is not None and large is not None and small > factor * large:
             return smaller, f"{small:g} is {why}"
+    for column, other, share, why in _NOT_BELOW:
+        value, beside = figure(values, column), figure(values, other)
+        if value is not None and beside is not None and value < share * beside:
+            return column, f"{value:g} is {why}"
     return None
 
 
@@ -95,7 +108,16 @@ def _shape(values: Values) -> Broken:
         return "layers", f"{values['layers']} is not full + sliding + linear layers, {sum(kinds):g}"
     if values["is_moe"] != (values["experts"] is not None):
         return "experts", "a mixture of experts, and no other model, has a number of experts"
-    return _bytes_of_shape(values)
+    return _bytes_of_shape(values) or _work_a_byte(values)
+
+
+def _work_a_byte(values: Values) -> Broken:
+    """Find parameters or bytes a token of which the other one makes a kappa_M that no model has."""
+    active, held = figure(values, "active_params"), figure(values, "marginal_kv_bytes_per_token")
+    if not active or not held or WORK_A_BYTE.low <= 2 * active / held <= WORK_A_BYTE.high:
+        return None
+    ratio = f"{2 * active / held:g} FLOP a byte of cache"
+    return "active_params", f"{active:g} parameters and {held:g} bytes a token are {ratio} ({WORK_A_BYTE.why})"
 
 
 def _bytes_of_shape(values: Values) -> Broken:
@@ -125,10 +147,6 @@ def _link(values: Values) -> Broken:
             f"{peak:g} is above {most.high:g} for kind {values['kind']} ({most.why}): "
             "bits for bytes, or both directions?"
         )
-    for column in ("sustained_bytes_per_s", "to_host_bytes_per_s"):
-        rate = figure(values, column)
-        if rate is not None and rate < _SMALLEST_SHARE * peak:
-            return column, f"{rate:g} is below a hundredth of the peak {peak:g}: another unit?"
     return _named_rate(str(values["link"]), peak)
 
 

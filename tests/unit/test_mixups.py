@@ -456,6 +456,70 @@ class TestShape:
         """With the column that does not fit."""
         assert told in refused(user, "models", **{column: cell})
 
+    def test_a_thousand_times_the_parameters(self, user: Path) -> None:
+        """8e12 active parameters with the cache of an 8B model."""
+        # 2 x 8e12 / 131,072 = 1.22e8
+        told = refused(user, "models", total_params="8e12", active_params="8e12")
+        assert told.startswith("8e+12 parameters and 131072 bytes a token are 1.2207e+08 FLOP a byte")
+
+
+class TestKnownRows:
+    """Kappa's own rows as a user's: right ones are never refused, wrong ones always where the name says what it is."""
+
+    FACTORS = (8, 2**30 / 1e9, 2, 1e3, 1e-3, 1e-9, 1e-12)
+
+    @pytest.mark.parametrize("name", ["accelerators", "links", "models"])
+    def test_no_false_alarm(self, user: Path, name: str) -> None:
+        """Under another name, and under one that begins with their own."""
+        table = REFERENCE[name]
+        rows = load_reference(name).to_pylist()
+        renamed = [
+            {c: text(value) for c, value in row.items()} | {table.key[0]: start + row[table.key[0]] + end}
+            for row in rows
+            for start, end in (("my-", ""), ("", "-mine"))
+        ]
+        put_all(user, name, renamed)
+        assert load_reference(name, user=user).num_rows == 3 * len(rows)
+
+    @pytest.mark.parametrize(
+        ("name", "column"),
+        [
+            ("accelerators", "dense_bf16_flop_per_s"),
+            ("accelerators", "sparse_bf16_flop_per_s"),
+            ("accelerators", "hbm_bytes"),
+            ("accelerators", "hbm_bytes_per_s"),
+            ("links", "peak_bytes_per_s"),
+        ],
+    )
+    def test_every_mix_up_beside_a_known_name(self, user: Path, name: str, column: str) -> None:
+        """Times 8, 1.0737, 2, 1000 and prefixes the other way; another product's memory may be twice as much."""
+        key, seen = REFERENCE[name].key[0], 0
+        for row in load_reference(name).to_pylist():
+            for factor in self.FACTORS:
+                is_other_product = factor == 2 and column.startswith("hbm")
+                is_no_unit = factor in self.FACTORS[:2] and column.endswith("flop_per_s")
+                if row[column] is None or is_other_product or is_no_unit:
+                    continue
+                cells = {c: text(value) for c, value in row.items()}
+                put_all(user, name, [cells | {key: f"{row[key]}-mine", column: repr(row[column] * factor)}])
+                with pytest.raises(KappaError, match="row 2, column"):
+                    load_reference(name, user=user)
+                seen += 1
+        assert seen > 100
+
+
+def text(value: object) -> str:
+    """Return a value as a cell."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def put_all(user: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    """Write rows with all columns that are typed in."""
+    with (user / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, REFERENCE[name].names, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
 
 class TestNames:
     """Names are found whatever their case; unknown ones are answered with the nearest."""
