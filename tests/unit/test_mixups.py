@@ -189,7 +189,7 @@ class TestBitsForBytes:
         assert "for kind pcie" in refused(user, "links", link="pcie4-x16-ours", peak_bytes_per_s="256e9")
         # 16e9 x 8 / 8 = 16e9 raw for x8, 8 times 128e9
         told = refused(user, "links", link="pcie4-x8-ours", peak_bytes_per_s="128e9")
-        assert told.endswith("it is 8 x 1.6e+10: bits for bytes")
+        assert told.endswith("it is 8 x 1.6e+10: bits for bytes. Another link needs another name")
 
     def test_a_memory(self, user: Path) -> None:
         """24e12 would read 80 GB 300 times a second."""
@@ -444,7 +444,7 @@ class TestShape:
         ("column", "cell", "told"),
         [
             # full 32, none of the other kinds
-            ("layers", 31, "31 is not full + sliding + linear layers, 32"),
+            ("layers", 31, "31 is below full + sliding + linear layers, 32"),
             ("kv_heads", 64, "64 is above the query heads"),
             ("layer_params", "9e9", "9e+09 is above the active parameters"),
             ("head_params", "9e9", "9e+09 is above the active parameters"),
@@ -461,6 +461,17 @@ class TestShape:
         # 2 x 8e12 / 131,072 = 1.22e8
         told = refused(user, "models", total_params="8e12", active_params="8e12")
         assert told.startswith("8e+12 parameters and 131072 bytes a token are 1.2207e+08 FLOP a byte")
+
+    def test_layers_that_share_a_cache(self, user: Path) -> None:
+        """A model of 48 layers of which 32 have a cache of their own."""
+        assert kept(user, "models", layers=48)["kv_bytes_per_token"] == 131_072
+
+    def test_a_latent(self, user: Path) -> None:
+        """Bytes of a latent follow from its rank and its rotary part."""
+        cells = {"attention": "mla", "kv_heads": 1, "kv_lora_rank": 512, "qk_rope_head_dim": 64}
+        # 2 x 32 x (512 + 64) = 36,864
+        told = refused(user, "models", **cells, kv_bytes_per_token=131_072)
+        assert told == "131072 is not 2 bytes x full layers x latent, 36864"
 
 
 class TestKnownRows:

@@ -22,7 +22,7 @@ from warehouse.reference_rows import FOLDER, load_reference, user_folder, user_r
 from warehouse.reference_tables import USER_TABLES
 from warehouse.user_rows import put_rows
 
-SURE = {"retrieved": "2026-11-29", "confidence": "high", "source": "our own box"}
+SURE = {"retrieved": "2024-05-01", "confidence": "high", "source": "our own box"}
 OURS: dict[str, list[dict[str, Any]]] = {
     "models": [
         {
@@ -231,7 +231,7 @@ def test_rows_that_kappa_adds_keep_the_others(tmp_path: Path) -> None:
         "accelerator": "a", "link": "l", "device_name": "d", "bf16_flop_per_s": 1e14, "fp16_flop_per_s": None,
         "fp8_flop_per_s": None, "pinned_to_device_bytes_per_s": 1e10, "pinned_to_host_bytes_per_s": 1e10,
         "pageable_to_device_bytes_per_s": 1e9, "pageable_to_host_bytes_per_s": 1e9, "hbm_bytes_per_s": 1e12,
-        "torch_version": "2", "runtime_version": None, "retrieved": "2026-11-29", "is_example": False, "source": "s",
+        "torch_version": "2", "runtime_version": None, "retrieved": "2024-05-01", "is_example": False, "source": "s",
     }  # fmt: skip
     for link, rate in (("l", 1e14), ("m", 2e14), ("l", 3e14)):
         put_rows(user, "measured", [row | {"link": link, "bf16_flop_per_s": rate}], ("accelerator", "link"))
