@@ -13,6 +13,7 @@ import numpy.typing as npt
 from assets.cli import home_path
 from pipelines import cache, costs, kappa, serving, weights
 from pipelines.costs import Machine
+from pipelines.hardware import paper_ratios, printed_kappa_hw
 from pipelines.machines import Sources, machine_of
 from pipelines.units import parse_bytes_per_s
 from pipelines.what_if import Setting, known_cost_models, turn_answer, workload_answer
@@ -135,11 +136,18 @@ def _model_and_machine(options: argparse.Namespace, sources: Sources, row: Row) 
     if row["basis"] == "paper":
         paper = sources.named("paper_models", row["model"]) or {}
         model = model | {
-            # kappa_m as printed, misprints included: so pcie overhead is kappa_ratio / kappa_crit here too.
-            "flops_per_token": paper["printed_kappa_m_flop_per_byte"] * paper["kv_bytes_per_token"],
+            "flops_per_token": _printed_flops(sources, row, paper, bandwidth),
             "marginal_kv_bytes_per_token": paper["kv_bytes_per_token"],
         }
     return model, costs.share_between(machine, model, options.tensor_parallel)
+
+
+def _printed_flops(sources: Sources, row: Row, paper: Row, bandwidth: float | None) -> float:
+    """Return FLOP a token with which pcie overhead is kappa_ratio / kappa_crit as the paper multiplied it."""
+    printed = printed_kappa_hw(sources, row) if bandwidth is None else None
+    found = paper_ratios(paper, machine_of(sources, row, {}, bandwidth), "bf16", printed)
+    assert found.kappa_crit is not None
+    return found.kappa_crit / found.kappa_hw * float(paper["kv_bytes_per_token"])
 
 
 def _rate(link: Row) -> float:

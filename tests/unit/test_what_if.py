@@ -159,14 +159,14 @@ def test_more_about_a_turn(crit: Crit) -> None:
 
 
 def test_the_paper_has_its_own_figures(crit: Crit) -> None:
-    """Basis paper has the printed kappa_M and bytes, so pcie overhead is kappa_ratio / kappa_crit there too."""
+    """Basis paper has the printed kappa_M, kappa_HW and bytes, so pcie overhead is kappa_ratio / kappa_crit too."""
     names = ("--model", "llama-3.1-70b", "--accelerator", "h100-sxm", "--link", "pcie5-x16", "--basis", "paper", *TURN)
     (row,) = crit(*names)
-    # 65,536 x 328,000 / 67.108864e9 = 0.320313 s; 64 x 0.42e6 x 328,000 / 1979e12 = 0.00445510 s
+    # 65,536 x 328,000 / 67.108864e9 = 0.320313 s; / (1024 / 14.28) = 0.00446686 s
     assert row["transfer_s"] == pytest.approx(0.320313, abs=1e-6)
-    assert row["compute_s"] == pytest.approx(0.00445510, abs=1e-8)
-    assert row["kappa_crit"] == pytest.approx(14.24, abs=0.005)
-    # 1024 / 14.2424
+    assert row["compute_s"] == pytest.approx(0.00446686, abs=1e-8)
+    assert row["kappa_crit"] == pytest.approx(14.28)
+    # 1024 / 14.28
     assert row["pcie_overhead"] == pytest.approx(row["kappa_ratio"] / row["kappa_crit"])
 
 
@@ -250,7 +250,7 @@ def test_a_workload_of_the_home(home: Path, capsys: pytest.CaptureFixture[str]) 
         ([*TURN, "--tier", "nvme"], "unknown tier 'nvme', nearest are nvme"),
         ([*TURN, "--tier-share", "2"], "--tier-share 2.0 is not possible"),
         ([*TURN, "--idle-w", "2"], "--idle-w and --busy-w go together"),
-        ([*TURN, "--model", "deepseek-v3.2", "--cost-model", "attention"], "cost model attention cannot be told here"),
+        ([*TURN, "--basis", "paper", "--cost-model", "attention"], "cost model attention cannot be told here"),
         (["--workload", "fin"], "unknown workload 'fin', nearest are finqa"),
         (["--workload", "finqa", "--counting", "chat"], "finqa has no turns counted as chat by llama-3.1"),
         (["--basis", "measured"], "nothing was measured here"),
