@@ -79,17 +79,31 @@ def kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str) -> Value:
         cached_tokens: K.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
-    element = cache.KV_ELEMENT_BYTES[kv_dtype]
-    per_token = cache.quantised_kv_bytes(model["marginal_kv_bytes_per_token"], element)
-    per_token += model["indexer_bytes_per_token"]
-    kind, state, window = model["attention"], model["fixed_state_bytes"], model["sliding_window_tokens"]
+    per_token, state = held_bytes(model, kv_dtype)
+    kind, window = model["attention"], model["sliding_window_tokens"]
     if window:
-        held = cache.quantised_kv_bytes(state / window, element)
         formula = cache.chunked_kv_bytes if kind == "gqa+chunked" else cache.windowed_kv_bytes
-        return formula(cached_tokens, per_token, held, window)
+        return formula(cached_tokens, per_token, state / window, window)
     if kind.endswith("+linear"):
         return cache.stateful_kv_bytes(cached_tokens, per_token, state)
     return cache.cached_kv_bytes(cached_tokens, per_token)
+
+
+def held_bytes(model: Row, kv_dtype: str) -> tuple[float, float]:
+    """Return the bytes that one more cached token adds once every window is full, and those that stand beside.
+
+    The latter are full windows or chunks and recurrent states; 0 where every token costs the same.
+
+    Args:
+        model: A row of `models`.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
+    """
+    element = cache.KV_ELEMENT_BYTES[kv_dtype]
+    per_token = cache.quantised_kv_bytes(model["marginal_kv_bytes_per_token"], element)
+    fixed = float(model["fixed_state_bytes"])
+    if model["sliding_window_tokens"]:
+        fixed = cache.quantised_kv_bytes(fixed, element)
+    return per_token + model["indexer_bytes_per_token"], fixed
 
 
 def context_flops(model: Row, cached_tokens: Value, prefill_tokens: Value) -> Value:

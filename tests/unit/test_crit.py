@@ -170,6 +170,7 @@ class TestCommand:
         [
             (["--model", "llama-70b"], "unknown model 'llama-70b', nearest are"),
             (["--accelerator", "H100"], "unknown accelerator 'H100', nearest are h100-sxm"),
+            (["--model", "LLAMA-3.1-71B"], "unknown model 'LLAMA-3.1-71B', nearest are llama-3.1-70b"),
             (["--link", "pcie5"], "unknown link 'pcie5', nearest are"),
             (["--kv-dtype", "fp4"], "unknown kv dtype 'fp4', nearest are fp8"),
             (["--bandwidth", "15"], "bandwidth '15' is not understood"),
@@ -205,7 +206,7 @@ class TestCommand:
     ("options", "said"),
     [
         ("--chunk 256", "--chunk needs a turn or a workload"),
-        ("--tier nvme-gen5-x4 --output-tokens 5", "--tier and --output-tokens needs a turn or a workload"),
+        ("--tier nvme-gen5-x4 --output-tokens 5", "--tier and --output-tokens need a turn or a workload"),
         ("--cached-tokens 5 --new-tokens 5 --output-tokens -3", "--output-tokens -3 is not possible"),
         ("--cached-tokens 5 --new-tokens 5 --pool-tokens 0", "--pool-tokens 0 is not possible"),
         ("--cached-tokens 5 --new-tokens 5 --idle-w nan --busy-w 5", "--idle-w or --busy-w is not possible"),
