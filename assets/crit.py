@@ -124,12 +124,26 @@ def _nothing_fits(options: argparse.Namespace, sources: Sources) -> KappaError:
         )
     if options.basis == "measured" and not sources.rows["measured"]:
         return KappaError("nothing fits", "nothing was measured here", "run `kappa measure` on that machine first")
+    there = {row[kind] for row in sources.rows["platforms"] if row["basis"] == options.basis for kind in _PAIR}
+    lacking = [name for kind in _PAIR if (name := getattr(options, kind)) and name not in there]
+    if options.basis == "paper" and lacking:
+        return KappaError(
+            f"nothing fits {' and '.join(lacking)}",
+            f"the paper has {', '.join(sorted(there))} alone",
+            "leave out --basis paper",
+        )
+    named = " and ".join(name for kind in _PAIR if (name := getattr(options, kind)))
+    missing = {"accelerator": "--accelerator", "link": "--link, or give --bandwidth,"}
+    unnamed = [words for kind, words in missing.items() if not getattr(options, kind)]
     return KappaError(
-        "nothing fits",
-        "no platform has that accelerator with that link"
+        f"nothing fits {named}".rstrip(),
+        f"no sourced platform has {named or 'that'}"
         + (f" on the basis {options.basis}" if options.basis else ", or it is known only second-hand"),
-        "name --accelerator and --link, or give --bandwidth as well",
+        f"name {' and '.join(unnamed)} as well" if unnamed else "leave out --basis",
     )
+
+
+_PAIR = ("accelerator", "link")
 
 
 def _legend(rows: list[Row], sources: Sources) -> str:

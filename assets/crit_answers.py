@@ -160,6 +160,7 @@ def _answer(
     warnings += caveats.format_caveats(case.model, row["kv_dtype"])
     if options.workload is None:
         turn = turn_answer(setting, options.cached_tokens, options.new_tokens, options.chunk)
+        turn = {"asked_cached_tokens": options.cached_tokens, "asked_new_tokens": options.new_tokens} | turn
         warnings += caveats.context_caveats(case.model, options.cached_tokens + options.new_tokens)
         more = _more(options, sources, setting, turn, row) | _of_each_link(options, case, turn)
         return Answer(about | turn | more | rests_on | {"warnings": caveats.together(warnings)}, is_workload=False)

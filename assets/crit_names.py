@@ -53,5 +53,5 @@ def _unknown_name(kind: str, given: str, names: list[str]) -> KappaError:
     return KappaError(
         f"unknown {kind} {given!r}",
         f"nearest are {', '.join(near)}" if near else "there is none yet",
-        f"`kappa sql 'FROM {table}'` lists those of the tables" if table else "choose one",
+        f"`kappa sql 'FROM {table}'` lists those of the tables" if table else f"choose one of {', '.join(names)}",
     )

@@ -82,6 +82,8 @@ def _subject(found: list[Answer]) -> str:
         counted = [f"{turns:,} turns, {row['counting']} counted by {tokenizer}" for turns, tokenizer in series]
         return f"{row['workload']}: {'; '.join(counted)}{chunk}"
     of_turn = f"K = {row['cached_tokens']:,} cached, T = {row['prefill_tokens']:,} new tokens"
+    if row["cached_tokens"] != row["asked_cached_tokens"]:
+        chunk += f" (of K = {row['asked_cached_tokens']:,}, T = {row['asked_new_tokens']:,})"
     return f"{of_turn}: kappa_ratio {number(row['kappa_ratio'])}{chunk}"
 
 
@@ -113,12 +115,12 @@ def _crit_words(row: Row) -> str:
         return f"no kappa_crit{tier}: {row['why_no_kappa_crit']}"
     if row["tier"] is None:
         return f"kappa_crit {number(row['kappa_crit'])} (cost model 2n)"
-    part = "all" if row["tier_share"] == 1 else percent(row["tier_share"])
-    return (
-        f"kappa_crit {number(row['kappa_crit'])} with {part} of the cache behind tier {row['tier']} "
-        f"({rate(row['tier_bytes_per_s'])} of one GPU); {number(row['tier_kappa_crit'])} with all of it there, "
-        f"{number(row['link_kappa_crit'])} over {row['link']} alone (cost model 2n)"
-    )
+    tier = f"behind tier {row['tier']} ({rate(row['tier_bytes_per_s'])} of one GPU)"
+    alone = f"{number(row['link_kappa_crit'])} over {row['link']} alone (cost model 2n)"
+    if row["tier_share"] == 1:
+        return f"kappa_crit {number(row['kappa_crit'])} with all of the cache {tier}; {alone}"
+    part = f"{percent(row['tier_share'])} of the cache {tier}; {number(row['tier_kappa_crit'])} with all of it there"
+    return f"kappa_crit {number(row['kappa_crit'])} with {part}, {alone}"
 
 
 def _notes(row: Row) -> list[str]:

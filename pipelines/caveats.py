@@ -37,18 +37,18 @@ def tensor_parallel_caveats(model: Row, tensor_parallel: int) -> list[str]:
     found = []
     if heads % tensor_parallel:
         found.append(
-            f"{tensor_parallel} GPUs do not divide the {heads} query heads of {name}: no engine splits it so, and the "
-            "figures are those of an even split"
+            f"{tensor_parallel:,} GPUs do not divide the {heads} query heads of {name}: no engine splits it so, "
+            "and the figures are those of an even split"
         )
     is_even = kv_heads % tensor_parallel == 0 or tensor_parallel % kv_heads == 0
     if not is_even:
         found.append(
-            f"{tensor_parallel} GPUs and the {kv_heads} KV heads of {name} do not divide each other: a GPU would hold "
-            "more than its even share, so that loading takes longer than told"
+            f"{tensor_parallel:,} GPUs and the {kv_heads} KV heads of {name} do not divide each other: a GPU would "
+            "hold more than its even share, so that loading takes longer than told"
         )
     elif tensor_parallel > kv_heads:
-        copies = "its latent is on each GPU" if kv_heads == 1 else f"each is on {tensor_parallel // kv_heads} GPUs"
-        found.append(f"{tensor_parallel} GPUs share {kv_heads} KV head{'s' * (kv_heads > 1)} of {name}: {copies}")
+        copies = "its latent is on each GPU" if kv_heads == 1 else f"each is on {tensor_parallel // kv_heads:,} GPUs"
+        found.append(f"{tensor_parallel:,} GPUs share {kv_heads} KV head{'s' * (kv_heads > 1)} of {name}: {copies}")
     return found
 
 

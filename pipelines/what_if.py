@@ -67,6 +67,9 @@ def turn_answer(setting: Setting, cached_tokens: int, prefill_tokens: int, block
         cached_tokens: K as the workload has it.
         prefill_tokens: T, at least 1.
         block: Tokens in a block: what does not fill one is computed again.
+
+    Returns:
+        `cached_tokens` and `prefill_tokens` are K and T with that; `faster` is None where K is 0 then.
     """
     cached, prefill = kappa.block_tokens(cached_tokens, prefill_tokens, block)
     load = float(setting.transfer_s(float(cached)))
@@ -109,7 +112,7 @@ def _compared(setting: Setting, cached: int, prefill: int, seconds: tuple[float,
         "transfer_share": kappa.transfer_share(overhead),
         "layerwise_ttft_s": serving.layerwise_ttft_s(load, compute, setting.model["layers"]),
         "recompute_s": again,
-        "faster": "load" if load + compute < again else "recompute",
+        "faster": None if not cached else "load" if load + compute < again else "recompute",
         **loading_pays(setting, prefill),
         "needed_bytes_per_s": serving.needed_bytes_per_s(loaded, compute),
     }

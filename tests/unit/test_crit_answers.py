@@ -110,6 +110,15 @@ class TestOrigins:
         assert "confidence: model high, accelerator high, link high, platform high, tier secondary\n" in text
         assert "high/high/high" in said("--model", "llama-3.1-70b", *H100)
 
+    def test_measured(self, crit: Crit, tmp_path: Path) -> None:
+        """What `kappa measure` found on a machine is told as measured, with the row's own source."""
+        example = (Path(__file__).parents[1] / "data" / "measured-example.csv").read_text("utf8")
+        (tmp_path / "reference").mkdir()
+        (tmp_path / "reference" / "measured.csv").write_text(example.replace(",true,", ",false,"), "utf8")
+        row = crit("--model", "llama-3.1-70b", "--basis", "measured")[0]
+        assert [row[f"{name}_confidence"] for name in ("model", "accelerator", "link")] == ["high", *["measured"] * 2]
+        assert row["flop_per_s_source"] == row["bytes_per_s_source"]
+
 
 class TestTier:
     """A slower link behind the link."""
@@ -222,6 +231,58 @@ class TestWhatEachLinkNeeds:
         assert mla["link_needed_bytes_per_s"] == mla["needed_bytes_per_s"]
 
 
+def test_nothing_cached_is_no_question_of_loading(crit: Crit, said: Callable[..., str]) -> None:
+    """K = 100 fills no chunk of 256: everything is computed, and neither loading nor recomputing is faster."""
+    names = ("--model", "llama-3.1-70b", *H100, "--cached-tokens", "100", "--new-tokens", "1", "--chunk", "256")
+    row = crit(*names)[0]
+    # 0 chunks: T = 100 + 1
+    assert (row["cached_tokens"], row["prefill_tokens"], row["faster"]) == (0, 101, None)
+    assert (row["asked_cached_tokens"], row["asked_new_tokens"]) == (100, 1)
+    text = said(*names)
+    assert "reuse in chunks of 256 tokens (of K = 100, T = 1)" in text
+    assert "load or recompute" not in text
+
+
+def test_many_answers_name_each_tokenizer(crit: Crit, said: Callable[..., str]) -> None:
+    """A table of many models has a line each, with seconds, rates and confidences in words."""
+    text = said("--cached-tokens", "5000", "--new-tokens", "70", "--cost-model", "full")
+    line = next(line for line in text.splitlines() if line.startswith("llama-3.1-70b") and "h100-sxm" in line)
+    (row,) = crit(
+        "--model", "llama-3.1-70b", *H100, "--cached-tokens", "5000", "--new-tokens", "70", "--cost-model", "full"
+    )
+    # 5,000 x 327,680 / 54.4e9 = 30.12 ms; weights 2 x 69,503,025,152 / 3350e9 = 41.49 ms
+    assert (row["transfer_s"], row["compute_s"]) == pytest.approx((0.030118, 0.041494), abs=1e-6)
+    assert all(words in line for words in ("30.12 ms", "41.49 ms", "39.48 GB/s", "from K = 97", "high/high/high"))
+
+
+def test_a_user_s_own_indexer(crit: Crit, tmp_path: Path) -> None:
+    """A model of a user with an indexer has every cost model once `indexers.csv` names its heads."""
+    import csv  # noqa: PLC0415
+
+    from warehouse.reference_tables import REFERENCE  # noqa: PLC0415
+
+    folder = tmp_path / "reference"
+    folder.mkdir()
+    shape = SOURCES.named("models", "glm-5")
+    assert shape is not None
+    sure = {"source": "a card", "retrieved": "2026-11-29", "confidence": "high"}
+    rows = {
+        "models": {name: shape[name] for name in REFERENCE["models"].names} | sure | {"model": "mine", "note": ""},
+        "indexers": {"model": "mine", "index_heads": 32, "index_head_dim": 128, "index_picked_tokens": 2048} | sure,
+    }
+    for name, row in rows.items():
+        with (folder / f"{name}.csv").open("w", encoding="utf8", newline="") as file:
+            cells = {column: "" if value is None else str(value) for column, value in row.items()}
+            flags = {column: cell.lower() if cell in ("True", "False") else cell for column, cell in cells.items()}
+            csv.writer(file).writerows([flags.keys(), flags.values()])
+        found = [row["cost_model"] for row in crit("--model", "mine", *H100, *TURN)]
+        # without its indexer 2n alone
+        assert found == (["2n"] if name == "models" else ["2n", "attention", "full"])
+    # the same shape as glm-5, so the same times
+    ours, theirs = (crit("--model", name, *H100, *TURN, "--cost-model", "attention")[0] for name in ("mine", "glm-5"))
+    assert ours["compute_s"] == theirs["compute_s"]
+
+
 def test_warnings_stand_in_text_and_rows(crit: Crit, said: Callable[..., str]) -> None:
     """A context that is too long and heads that are repeated are told in both."""
     names = ("--model", "llama-3.1-70b", *H100, "--cached-tokens", "200000", "--new-tokens", "64")
@@ -242,6 +303,7 @@ def test_warnings_stand_in_text_and_rows(crit: Crit, said: Callable[..., str]) -
         ("--workload finqa --output-tokens 5 --pool-tokens 5", "--output-tokens and --pool-tokens need a turn"),
         ("--cached-tokens 5 --new-tokens 5 --idle-w 500 --busy-w 100", "it is above --busy-w"),
         ("--cached-tokens 5 --new-tokens 5 --tier-share nan --tier nvme-gen5-x4", "--tier-share nan is not possible"),
+        ("--link pcie3-x16 --basis paper", "nothing fits pcie3-x16, the paper has a100-sxm-80gb, b200-sxm, h100-sxm"),
         ("--bandwidth 0GB/s", "bandwidth '0GB/s' is not understood"),
         ("--bandwidth nanGB/s", "bandwidth 'nanGB/s' is not understood"),
     ],
