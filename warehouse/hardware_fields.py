@@ -114,6 +114,12 @@ INDEXER_BYTES = _count(
     "keys of the sparse attention's indexer, fp8 with their scales",
     p.INDEXER_BYTES,
 )
+INDEX_HEADS = _count("index_heads", "1", "heads of the indexer of a layer", p.HEADS)
+INDEX_HEAD_DIM = _count("index_head_dim", "1", "width of a head of the indexer", p.WIDTH)
+INDEX_PICKED_TOKENS = _count(
+    "index_picked_tokens", "tokens", "tokens that the indexer lets a new token attend to", p.WINDOW
+)
+INDEXER = (INDEX_HEADS, INDEX_HEAD_DIM, INDEX_PICKED_TOKENS)
 ATTENTION_FLOPS = _count(
     "attention_flops_per_token_pair",
     "FLOP",
@@ -170,7 +176,7 @@ KAPPA_HW = _number("kappa_hw_byte_per_flop", "byte/FLOP", "link bytes per second
 KAPPA_CRIT = _number("kappa_crit", "1", "kappa_m x kappa_hw: above it the accelerator waits for the link").or_null(
     "kappa_m x kappa_hw: above it the accelerator waits for the link; NULL where bytes per token are not constant "
     "and, in boundness, where t_GPU depends on the turn (cost models attention and full); "
-    "basis paper multiplies the kappa_m that the paper printed, as the paper did"
+    "basis paper multiplies kappa_m and kappa_hw as the paper printed them, where it printed them, as the paper did"
 )
 
 EFFECTIVE_FLOP_PER_S = _number(

@@ -22,7 +22,8 @@ def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -
     """Return one table of sourced rows, in the order of its file, then the user's.
 
     Args:
-        name: A key of `REFERENCE`. `models` comes without `flops_per_token`, which is computed and not typed in.
+        name: A key of `REFERENCE`. `models` comes without `flops_per_token`, which is computed and not typed in, and
+            without the columns of `indexers`.
         folder: Where `name`.csv is, and the tables whose names it uses.
         user: The folder of a user's own rows, HOME/reference; None or a folder that is not there adds nothing. Files
             there may leave out columns that may be empty. A name that exists is refused: a row never overrides.

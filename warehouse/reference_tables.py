@@ -10,7 +10,15 @@ from warehouse import reference_fields as r
 from warehouse.schema import Table
 from warehouse.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PLATFORMS, PUBLISHED
 
-_TYPED_MODELS = tuple(field for field in MODELS.fields if field is not h.FLOPS_PER_TOKEN)
+# What `models` has from a formula, or from `indexers`.
+_FROM_ELSEWHERE = {h.FLOPS_PER_TOKEN.name, *(field.name for field in h.INDEXER)}
+_TYPED_MODELS = tuple(field for field in MODELS.fields if field.name not in _FROM_ELSEWHERE)
+INDEXERS = Table(
+    "indexers",
+    "the indexer of one model, which picks the tokens that its attention computes",
+    ("model",),
+    (h.MODEL, *h.INDEXER, h.RETRIEVED, h.CONFIDENCE, f.SOURCE),
+)
 # Measured platforms come from `measured`, with their figures.
 _TYPED_PLATFORMS = tuple(
     replace(field, values=("paper", "physical")) if field is h.BASIS else field for field in PLATFORMS.fields
@@ -102,6 +110,7 @@ TRACES = Table(
 )  # fmt: skip
 REFERENCE: dict[str, Table] = {
     "models": Table("models", MODELS.grain, MODELS.key, _TYPED_MODELS),
+    "indexers": INDEXERS,
     "accelerators": ACCELERATORS,
     "links": LINKS,
     "platforms": Table("platforms", PLATFORMS.grain, PLATFORMS.key, _TYPED_PLATFORMS),
@@ -116,11 +125,12 @@ REFERENCE: dict[str, Table] = {
     "published": PUBLISHED,
 }
 # Tables that a user adds rows to, in HOME/reference/<name>.csv.
-USER_TABLES = ("models", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
+USER_TABLES = ("models", "indexers", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
 USER_FOLDER = "reference"
 NAMES_FROM = {
     "platforms": {"accelerator": "accelerators", "link": "links"},
     "headlines": {"model": "models", "accelerator": "accelerators", "link": "links"},
+    "indexers": {"model": "models"},
     "paper_models": {"model": "models"},
     "paper_accelerators": {"accelerator": "accelerators"},
     "paper_links": {"link": "links"},
