@@ -9,7 +9,8 @@ from collections.abc import Iterable
 def find_name(given: str, names: Iterable[str]) -> str | None:
     """Return the name that is meant, in its own spelling, or None.
 
-    Case, blanks around it, and blanks or underscores for hyphens do not matter; a name that is spelled exactly so wins.
+    Case, blanks around it, and blanks or underscores for hyphens do not matter. A name that is spelled exactly so wins;
+    where none is and two are alike, nothing is guessed.
 
     >>> find_name("H100 SXM", ["h100-sxm", "h200-sxm"])
     'h100-sxm'
@@ -17,7 +18,8 @@ def find_name(given: str, names: Iterable[str]) -> str | None:
     listed = list(names)
     if given in listed:
         return given
-    return next((name for name in listed if folded(name) == folded(given)), None)
+    alike = {name for name in listed if folded(name) == folded(given)}
+    return alike.pop() if len(alike) == 1 else None
 
 
 def folded(name: str) -> str:

@@ -175,7 +175,7 @@ class TestCommand:
             (["--kv-dtype", "fp4"], "unknown kv dtype 'fp4', nearest are fp8"),
             (["--bandwidth", "15"], "bandwidth '15' is not understood"),
             (["--tensor-parallel", "0"], "--tensor-parallel 0 is not possible, it is a number of GPUs"),
-            (["--accelerator", "tpu-v5e"], "nothing fits"),
+            (["--accelerator", "tpu-v5e", "--basis", "measured"], "nothing fits"),
         ],
     )
     def test_errors(self, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:

@@ -557,10 +557,11 @@ class TestNames:
             load_reference("platforms", user=user)
 
     def test_an_exact_name_wins(self) -> None:
-        """Two names that differ in case alone are both found."""
+        """Two names that differ in case alone are both found, and neither is guessed."""
         assert [find_name(name, ["our-GPU", "OUR-gpu"]) for name in ("OUR-gpu", "our-GPU", "other")] == [
             "OUR-gpu", "our-GPU", None,
         ]  # fmt: skip
+        assert find_name("our-gpu", ["our-GPU", "OUR-gpu"]) is None
         assert nearest_names("zzz", ["a", "b"]) == ["a", "b"]
 
 
