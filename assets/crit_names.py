@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Iterable
 
 from pipelines.cache import KV_ELEMENT_BYTES
 from pipelines.machines import Sources
 from warehouse.errors import KappaError
+from warehouse.names import find_name, nearest_names
 
 
 def settle_names(options: argparse.Namespace, sources: Sources) -> None:
@@ -33,22 +33,20 @@ def settle_names(options: argparse.Namespace, sources: Sources) -> None:
 
 
 def known_name(kind: str, given: str, names: Iterable[str]) -> str:
-    """Return the name that is meant: the very one, else the only one that differs in the case of letters alone.
+    """Return the name that is meant, as `warehouse.names.find_name` finds it.
 
     Raises:
         KappaError: there is none; the nearest are named.
     """
     there = sorted(set(names))
-    if given in there:
-        return given
-    alike = [name for name in there if name.casefold() == given.strip().casefold()]
-    if len(alike) == 1:
-        return alike[0]
-    raise _unknown_name(kind, given, there)
+    found = find_name(given, there)
+    if found is None:
+        raise _unknown_name(kind, given, there)
+    return found
 
 
 def _unknown_name(kind: str, given: str, names: list[str]) -> KappaError:
-    near = difflib.get_close_matches(given.casefold(), names, 4, 0.4) or names[:8]
+    near = nearest_names(given, names)
     table = {"model": "models", "accelerator": "accelerators", "link": "links", "tier": "links"}.get(kind)
     return KappaError(
         f"unknown {kind} {given!r}",
