@@ -108,7 +108,7 @@ def test_kappa_crit_knows_them(user: Path, capsys: pytest.CaptureFixture[str]) -
     rows = json.loads(capsys.readouterr().out)
     assert {"our-1b"} < {row["model"] for row in rows}
     assert {"our-gpu"} < {row["accelerator"] for row in rows}
-    assert main(["crit", "--home", home, "--model", "our-1B"]) == 1
+    assert main(["crit", "--home", home, "--model", "our-2b"]) == 1
     assert "nearest are our-1b" in capsys.readouterr().err
 
 
