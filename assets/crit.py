@@ -30,7 +30,7 @@ COLUMNS = pa.schema(
         ("kappa_crit", pa.float64()), ("is_tokenizer_proxy", pa.bool_()),
         *((name, pa.string()) for name in CONFIDENCES if name != "tier_confidence"),
         *((f"{name}_source", pa.string()) for name in SOURCES if name != "tier_bytes_per_s"),
-        ("warnings", pa.string()),
+        ("why_no_kappa_crit", pa.string()), ("warnings", pa.string()),
     ]
 )  # fmt: skip
 # What a person sees of them; `confidence` stands for all rows that were used.
@@ -67,7 +67,7 @@ def crit(options: argparse.Namespace) -> int:
     table = pa.Table.from_pylist(rows, schema=schema)
     write_rows(table.to_batches(), schema, options.format, output)
     if is_read:
-        print(_legend(rows, sources))
+        print(_legend(rows))
     return 0
 
 
@@ -105,7 +105,11 @@ def _about_row(options: argparse.Namespace, sources: Sources, row: Row) -> Row:
     found = origins(sources, row, is_bandwidth_given=bool(options.bandwidth))
     model = sources.named("models", row["model"]) or {}
     warnings = caveats.tensor_parallel_caveats(model, options.tensor_parallel)
-    return found | {"confidence": confidence_cell(found), "warnings": caveats.together(warnings)}
+    return found | {
+        "confidence": confidence_cell(found),
+        "why_no_kappa_crit": caveats.why_no_kappa_crit(model, row["kv_dtype"]),
+        "warnings": caveats.together(warnings),
+    }
 
 
 def _is_hidden(options: argparse.Namespace, sources: Sources, platform: Row) -> bool:
@@ -146,7 +150,7 @@ def _nothing_fits(options: argparse.Namespace, sources: Sources) -> KappaError:
 _PAIR = ("accelerator", "link")
 
 
-def _legend(rows: list[Row], sources: Sources) -> str:
+def _legend(rows: list[Row]) -> str:
     bases = {row["basis"] for row in rows}
     lines = [
         "kappa_crit: above this kappa_ratio (cached over new tokens) the accelerator waits for the link; cost model 2n."
@@ -161,7 +165,7 @@ def _legend(rows: list[Row], sources: Sources) -> str:
     if "measured" in bases:
         lines.append("measured: what `kappa measure` found, an upper bound of what prefill sustains.")
     lines.append("confidence: of the rows of model/accelerator/link; secondary is second-hand. --format json: sources.")
-    lines += _unknown(rows, sources)
+    lines += _unknown(rows)
     if any(row["is_tokenizer_proxy"] for row in rows):
         lines.append("is_tokenizer_proxy: the model has another vocabulary; workloads are joined by llama-3.1 counts.")
     warnings = [text for row in rows for text in caveats.apart(row["warnings"])]
@@ -171,8 +175,7 @@ def _legend(rows: list[Row], sources: Sources) -> str:
     return "\n".join(lines)
 
 
-def _unknown(rows: list[Row], sources: Sources) -> list[str]:
+def _unknown(rows: list[Row]) -> list[str]:
     """Return a line for each model without kappa_crit: why, and what is known of its cache."""
-    models = dict.fromkeys((row["model"], row["kv_dtype"]) for row in rows if row["kappa_crit"] is None)
-    whys = {name: caveats.why_no_kappa_crit(sources.named("models", name) or {}, dtype) for name, dtype in models}
+    whys = {row["model"]: row["why_no_kappa_crit"] for row in rows if row["kappa_crit"] is None}
     return [f"{name} has no kappa_crit: {why}" for name, why in whys.items()]

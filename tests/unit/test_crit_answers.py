@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assets.cli import main
 from assets.crit_names import known_name
 from pipelines.costs import Machine
 from pipelines.machines import read_sources
 from pipelines.what_if import Setting, turn_answer
-from pipelines.workload_answers import workload_answer
+from pipelines.workload_answers import nearest_rank, workload_answer
 from warehouse.errors import KappaError
 from warehouse.reference_rows import load_reference, user_folder
 
@@ -230,6 +232,13 @@ class TestWorkload:
         # 3,000 tokens are far above the floor of about 303: loading pays from the first token on
         assert first["p50"] > 1
         assert (first["p99"], row["load_pays_p99"]) == (1, "always")
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50), st.sampled_from([0.5, 0.9, 0.99]))
+def test_nearest_rank_is_a_value_that_the_share_does_not_exceed(values: list[float], share: float) -> None:
+    """The same as NumPy's inverse of the empirical distribution, and always one of the values."""
+    found = values[nearest_rank(np.array(values), share)]
+    assert found == np.quantile(values, share, method="inverted_cdf")
 
 
 class TestWhatEachLinkNeeds:
