@@ -62,6 +62,8 @@ def format_caveats(model: Row, kv_dtype: str) -> list[str]:
     if kv_dtype == "bf16" or model["attention"] != "compressed+swa":
         return []
     name, note = model["model"], model["note"]
+    if kv_dtype == "fp8" and model["marginal_fp8_kv_bytes_per_token"] is not None:
+        return [f"fp8 bytes of a cached token of {name} are its own format's; those of its windows are half of bf16's"]
     return [f"{kv_dtype} bytes of {name} are those of bf16 scaled, its own format keeps a part wider: {note}"]
 
 

@@ -48,15 +48,17 @@ def test_beyond_the_context() -> None:
 
 
 def test_a_format_of_its_own() -> None:
-    """The compressed cache of DeepSeek-V4 is not half as large at fp8; others are what their format says."""
+    """The compressed cache of DeepSeek-V4 is not half as large at fp8, nor a quarter at int4; others are as told."""
     assert caveats.format_caveats(model("deepseek-v4-pro"), "bf16") == []
-    assert "bf16 scaled" in caveats.format_caveats(model("deepseek-v4-pro"), "fp8")[0]
+    assert "its windows are half of bf16's" in caveats.format_caveats(model("deepseek-v4-pro"), "fp8")[0]
+    assert "bf16 scaled" in caveats.format_caveats(model("deepseek-v4-pro"), "int4")[0]
     assert caveats.format_caveats(model("deepseek-v3"), "fp8") == []
 
 
 def test_what_the_tables_lack_is_named() -> None:
     """Parameters, or the columns of an indexer; the paper's basis wants 2N alone."""
-    assert "without active_params of kimi-k3" in str(caveats.missing(model("kimi-k3"), "physical"))
+    unsized = model("kimi-k3") | {"active_params": None}
+    assert "without active_params of kimi-k3" in str(caveats.missing(unsized, "physical"))
     bare = model("glm-5") | {"index_heads": None}
     assert "need index_heads, which no row gives" in str(caveats.missing(bare, "physical"))
     assert caveats.missing(bare, "paper") is None
