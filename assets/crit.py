@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from assets.cli import home_path
-from assets.crit_answers import answers, check_question, is_question
+from assets.crit_answers import answers
+from assets.crit_checks import check_question, is_question
+from assets.crit_names import settle_names
+from assets.crit_sources import CONFIDENCES, SOURCES, confidence_cell, origins
 from assets.crit_text import answer_text
 from assets.terminal import chosen_format, write_rows
-from pipelines.cache import KV_ELEMENT_BYTES
+from pipelines import caveats
 from pipelines.hardware import fitting_platforms, kappa_crit_rows
 from pipelines.machines import SUSTAINED_FRACTION_DENSE, SUSTAINED_FRACTION_MOE, Sources, read_sources
 from pipelines.units import parse_bytes_per_s
@@ -26,8 +28,13 @@ COLUMNS = pa.schema(
         ("model", pa.string()), ("accelerator", pa.string()), ("link", pa.string()), ("basis", pa.string()),
         ("kv_dtype", pa.string()), ("kappa_m_flop_per_byte", pa.float64()), ("kappa_hw_byte_per_flop", pa.float64()),
         ("kappa_crit", pa.float64()), ("is_tokenizer_proxy", pa.bool_()),
+        *((name, pa.string()) for name in CONFIDENCES if name != "tier_confidence"),
+        *((f"{name}_source", pa.string()) for name in SOURCES if name != "tier_bytes_per_s"),
+        ("why_no_kappa_crit", pa.string()), ("warnings", pa.string()),
     ]
 )  # fmt: skip
+# What a person sees of them; `confidence` stands for all rows that were used.
+SHOWN = pa.schema([*[COLUMNS.field(n) for n in range(9)], pa.field("confidence", pa.string())])
 
 
 def crit(options: argparse.Namespace) -> int:
@@ -40,8 +47,8 @@ def crit(options: argparse.Namespace) -> int:
     """
     user = user_folder(home_path(options.home))
     sources = read_sources(FOLDER, user)
-    _check_names(options, sources)
     check_question(options)
+    settle_names(options, sources)
     rows = _rows(options, sources, user)
     if not rows:
         raise _nothing_fits(options, sources)
@@ -55,9 +62,11 @@ def crit(options: argparse.Namespace) -> int:
         table = pa.Table.from_pylist([answer.row for answer in found])
         write_rows(table.to_batches(), table.schema, options.format, output)
         return 0
-    table = pa.Table.from_pylist(rows, schema=COLUMNS)
-    write_rows(table.to_batches(), COLUMNS, options.format, output)
-    if options.format == "table" and output is None:
+    is_read = options.format == "table" and output is None
+    schema = SHOWN if is_read else COLUMNS
+    table = pa.Table.from_pylist(rows, schema=schema)
+    write_rows(table.to_batches(), schema, options.format, output)
+    if is_read:
         print(_legend(rows))
     return 0
 
@@ -87,7 +96,20 @@ def _rows(options: argparse.Namespace, sources: Sources, user: Path) -> list[Row
             for row in kappa_crit_rows(sources, platform, **shared)
             if row["model"] == options.model or (options.model is None and row["model"] in models)
         ]
-    return rows
+    if is_question(options):
+        return rows
+    return [row | _about_row(options, sources, row) for row in rows]
+
+
+def _about_row(options: argparse.Namespace, sources: Sources, row: Row) -> Row:
+    found = origins(sources, row, is_bandwidth_given=bool(options.bandwidth))
+    model = sources.named("models", row["model"]) or {}
+    warnings = caveats.tensor_parallel_caveats(model, options.tensor_parallel)
+    return found | {
+        "confidence": confidence_cell(found),
+        "why_no_kappa_crit": caveats.why_no_kappa_crit(model, row["kv_dtype"]),
+        "warnings": caveats.together(warnings),
+    }
 
 
 def _is_hidden(options: argparse.Namespace, sources: Sources, platform: Row) -> bool:
@@ -106,63 +128,54 @@ def _nothing_fits(options: argparse.Namespace, sources: Sources) -> KappaError:
         )
     if options.basis == "measured" and not sources.rows["measured"]:
         return KappaError("nothing fits", "nothing was measured here", "run `kappa measure` on that machine first")
+    there = {row[kind] for row in sources.rows["platforms"] if row["basis"] == options.basis for kind in _PAIR}
+    lacking = [name for kind in _PAIR if (name := getattr(options, kind)) and name not in there]
+    if options.basis == "paper" and lacking:
+        return KappaError(
+            f"nothing fits {' and '.join(lacking)}",
+            f"the paper has {', '.join(sorted(there))} alone",
+            "leave out --basis paper",
+        )
+    named = " and ".join(name for kind in _PAIR if (name := getattr(options, kind)))
+    missing = {"accelerator": "--accelerator", "link": "--link, or give --bandwidth,"}
+    unnamed = [words for kind, words in missing.items() if not getattr(options, kind)]
     return KappaError(
-        "nothing fits",
-        "no platform has that accelerator with that link"
+        f"nothing fits {named}".rstrip(),
+        f"no sourced platform has {named or 'that'}"
         + (f" on the basis {options.basis}" if options.basis else ", or it is known only second-hand"),
-        "name --accelerator and --link, or give --bandwidth as well",
+        f"name {' and '.join(unnamed)} as well" if unnamed else "leave out --basis",
     )
 
 
+_PAIR = ("accelerator", "link")
+
+
 def _legend(rows: list[Row]) -> str:
+    bases = {row["basis"] for row in rows}
     lines = [
         "kappa_crit: above this kappa_ratio (cached over new tokens) the accelerator waits for the link; cost model 2n."
     ]
-    if any(row["basis"] == "physical" for row in rows):
+    if "physical" in bases:
         lines.append(
             f"physical: dense peak x {SUSTAINED_FRACTION_DENSE} (MoE {SUSTAINED_FRACTION_MOE}), one direction, "
             "measured bandwidth where there is one; paper: the paper's inputs."
         )
-    if any(row["basis"] == "paper" for row in rows):
-        lines.append("On the paper's basis kappa_crit is the product with kappa_m as the paper printed it.")
-    if any(row["kappa_crit"] is None for row in rows):
-        lines.append(
-            "Empty: KV bytes per token are not constant, or the parameters are not known (docs/kappa-crit.md)."
-        )
+    if "paper" in bases:
+        lines.append("paper: kappa_m and kappa_hw are unrounded; kappa_crit multiplies them as the paper printed them.")
+    if "measured" in bases:
+        lines.append("measured: what `kappa measure` found, an upper bound of what prefill sustains.")
+    lines.append("confidence: of the rows of model/accelerator/link; secondary is second-hand. --format json: sources.")
+    lines += _unknown(rows)
     if any(row["is_tokenizer_proxy"] for row in rows):
         lines.append("is_tokenizer_proxy: the model has another vocabulary; workloads are joined by llama-3.1 counts.")
-    lines.append("Nothing named: the headline models and platforms; `kappa sql 'FROM models'` lists all models.")
+    warnings = [text for row in rows for text in caveats.apart(row["warnings"])]
+    lines += [f"note: {text}" for text in dict.fromkeys(warnings)]
+    lines.append("`kappa sql 'FROM models'` lists all models; nothing named shows the headline ones.")
     lines.append("A turn: --cached-tokens K --new-tokens T; a workload of the home folder: --workload NAME.")
     return "\n".join(lines)
 
 
-def _check_names(options: argparse.Namespace, sources: Sources) -> None:
-    platforms = sources.rows["platforms"]
-    links = {row["link"] for row in (*sources.rows["links"], *platforms)}
-    known = {
-        "model": {row["model"] for row in sources.rows["models"]},
-        "accelerator": {row["accelerator"] for row in (*sources.rows["accelerators"], *platforms)},
-        "link": links,
-        "tier": links,
-        "kv_dtype": set(KV_ELEMENT_BYTES),
-    }
-    for kind, names in known.items():
-        given = getattr(options, kind)
-        if given is not None and given not in names:
-            raise unknown_name(kind.replace("_", " "), given, names)
-    if options.tensor_parallel < 1:
-        raise KappaError(
-            f"--tensor-parallel {options.tensor_parallel} is not possible", "it is a number of GPUs", "give 1 or more"
-        )
-
-
-def unknown_name(kind: str, given: str, names: set[str]) -> KappaError:
-    """Return the error for a name that no table has, with the nearest that there are."""
-    near = difflib.get_close_matches(given.lower(), sorted(names), 4, 0.4) or sorted(names)[:8]
-    return KappaError(
-        f"unknown {kind} {given!r}",
-        f"nearest are {', '.join(near)}",
-        f"`kappa sql 'FROM {kind}s'` lists those of the tables"
-        if kind in ("model", "accelerator", "link")
-        else "choose one",
-    )
+def _unknown(rows: list[Row]) -> list[str]:
+    """Return a line for each model without kappa_crit: why, and what is known of its cache."""
+    whys = {row["model"]: row["why_no_kappa_crit"] for row in rows if row["kappa_crit"] is None}
+    return [f"{name} has no kappa_crit: {why}" for name, why in whys.items()]

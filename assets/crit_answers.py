@@ -11,11 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from assets.cli import home_path
-from pipelines import cache, costs, kappa, serving, weights
+from assets.crit_names import known_name
+from assets.crit_sources import origins
+from pipelines import cache, caveats, costs, kappa, serving, weights
 from pipelines.costs import Machine
+from pipelines.hardware import paper_ratios, printed_kappa_hw
 from pipelines.machines import Sources, machine_of
 from pipelines.units import parse_bytes_per_s
-from pipelines.what_if import Setting, known_cost_models, turn_answer, workload_answer
+from pipelines.what_if import Setting, known_cost_models, turn_answer
+from pipelines.workload_answers import workload_answer
 from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.home import Home
@@ -33,68 +37,10 @@ class Answer:
     is_workload: bool
 
 
-def is_question(options: argparse.Namespace) -> bool:
-    """Return whether a turn or a workload was asked for."""
-    return any(value is not None for value in (options.cached_tokens, options.new_tokens, options.workload))
-
-
-# Beyond every context and every cluster, and far from where numbers stop being exact.
-MOST = 10**12
-
-
-def check_question(options: argparse.Namespace) -> None:
-    """Raise KappaError where K, T, chunk or share cannot be."""
-    turn = (options.cached_tokens, options.new_tokens)
-    rules = (
-        (None in turn and turn != (None, None), "--cached-tokens and --new-tokens go together", "one is missing"),
-        (options.workload and turn != (None, None), "a turn and a workload are two questions", "both were given"),
-        (_below(options.new_tokens, 1), f"--new-tokens {options.new_tokens} is not possible", "a turn computes one"),
-        (_below(options.cached_tokens, 0), f"--cached-tokens {options.cached_tokens} is not possible", "below 0"),
-        (options.chunk < 1, f"--chunk {options.chunk} is not possible", "a chunk holds at least one token"),
-        (not 0 <= options.tier_share <= 1, f"--tier-share {options.tier_share} is not possible", "not in 0 to 1"),
-        (_below(options.output_tokens, 0), f"--output-tokens {options.output_tokens} is not possible", "below 0"),
-        (
-            _below(options.pool_tokens, 1),
-            f"--pool-tokens {options.pool_tokens} is not possible",
-            "a pool holds a token",
-        ),
-        (not _are_watts(options.idle_w, options.busy_w), "--idle-w or --busy-w is not possible", "no power in watts"),
-        (_is_huge(options), "a number of tokens or GPUs is not possible", f"it is above {MOST:,}"),
-        ((options.idle_w is None) != (options.busy_w is None), "--idle-w and --busy-w go together", "one is missing"),
-    )
-    for is_broken, what, why in rules:
-        if is_broken:
-            raise KappaError(what, why, "see `kappa crit --help`")
-    if not is_question(options):
-        _check_alone(options)
-
-
-def _check_alone(options: argparse.Namespace) -> None:
-    """Raise KappaError for an option that says something of a turn or a workload where there is none."""
-    alone = ("cost_model", "tier", "output_tokens", "pool_tokens", "idle_w", "busy_w")
-    given = [name for name in alone if getattr(options, name) is not None]
-    given += [name for name, usual in (("chunk", 1), ("tier_share", 1.0)) if getattr(options, name) != usual]
-    if given:
-        named = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        why, remedy = "kappa_crit alone does not depend on it", "add --cached-tokens and --new-tokens, or --workload"
-        raise KappaError(f"{named} needs a turn or a workload", why, remedy)
-
-
-def _are_watts(*powers: float | None) -> bool:
-    return all(power is None or 0 <= power < float("inf") for power in powers)
-
-
-def _is_huge(options: argparse.Namespace) -> bool:
-    names = ("cached_tokens", "new_tokens", "chunk", "output_tokens", "pool_tokens", "tensor_parallel")
-    return any((getattr(options, name) or 0) > MOST for name in names)
-
-
-def _below(value: int | None, least: int) -> bool:
-    return value is not None and value < least
-
-
 def answers(options: argparse.Namespace, sources: Sources, rows: list[Row]) -> list[Answer]:
     """Return one answer for each chosen row of kappa_crit and each cost model that is known for it.
+
+    A model without parameters has one answer, of its load alone.
 
     Raises:
         KappaError: the workload is not in the home folder, or no chosen model can be asked that.
@@ -102,71 +48,137 @@ def answers(options: argparse.Namespace, sources: Sources, rows: list[Row]) -> l
     series: dict[str, Series] = {}
     found: list[Answer] = []
     for row in rows:
-        model, machine = _model_and_machine(options, sources, row)
-        names = known_cost_models(model, machine, row["basis"])
-        for name in names if options.cost_model is None else [n for n in names if n == options.cost_model]:
-            setting = Setting(model, machine, row["kv_dtype"], name)
-            found.append(_answer(options, sources, row, setting, series))
+        case = _case(options, sources, row)
+        names: list[str | None] = [*known_cost_models(case.model, case.machine, row["basis"])]
+        if options.cost_model is not None:
+            names = [name for name in names if name == options.cost_model]
+        elif not names:
+            names = [None]
+        found += [_answer(options, sources, case, name, series) for name in names]
     if not found:
-        raise _no_answer(options)
+        raise KappaError(
+            f"cost model {options.cost_model} cannot be told here",
+            _why_not(sources, rows) or "the paper's basis is 2n",
+            "leave out --cost-model, or choose --basis physical",
+        )
     return found
 
 
-def _no_answer(options: argparse.Namespace) -> KappaError:
-    if options.cost_model is None:
-        why = "the sourced tables have no parameters of it (docs/kappa-crit.md)"
-        return KappaError(f"no turn of {options.model or 'these models'} can be told", why, "choose another --model")
-    return KappaError(
-        f"cost model {options.cost_model} cannot be told here",
-        "the paper's basis is 2n, and some models have no figures for their attention or parameters",
-        "leave out --cost-model, or choose --basis physical",
-    )
+def _why_not(sources: Sources, rows: list[Row]) -> str | None:
+    gaps = [caveats.missing(sources.named("models", row["model"]) or {}, row["basis"]) for row in rows]
+    return next((gap for gap in gaps if gap), None)
 
 
-def _model_and_machine(options: argparse.Namespace, sources: Sources, row: Row) -> tuple[Row, Machine]:
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A chosen row of kappa_crit with what was asked of it.
+
+    Attributes:
+        row: The row, its kappa_crit that of the rate with the tier in it.
+        model: A row of `models`, on the paper's basis with the paper's figures in it.
+        machine: Its rates, tier and tensor parallelism included.
+        tier: Columns on the tier, all None without one.
+    """
+
+    row: Row
+    model: Row
+    machine: Machine
+    tier: Row
+
+
+def _case(options: argparse.Namespace, sources: Sources, row: Row) -> Case:
     """Return the model, on the paper's basis with the paper's figures, and its machine with what was asked of it."""
     model = sources.named("models", row["model"]) or {}
     bandwidth = parse_bytes_per_s(options.bandwidth) if options.bandwidth else None
     machine = machine_of(sources, row, model, bandwidth)
-    if options.tier:
-        tier = _rate(sources.named("links", options.tier) or {})
-        rate = serving.tiered_bytes_per_s(machine.bytes_per_s, tier, options.tier_share)
-        machine = replace(machine, bytes_per_s=rate)
     if row["basis"] == "paper":
         paper = sources.named("paper_models", row["model"]) or {}
         model = model | {
-            # kappa_m as printed, misprints included: so pcie overhead is kappa_ratio / kappa_crit here too.
-            "flops_per_token": paper["printed_kappa_m_flop_per_byte"] * paper["kv_bytes_per_token"],
+            "flops_per_token": _printed_flops(sources, row, paper, bandwidth),
             "marginal_kv_bytes_per_token": paper["kv_bytes_per_token"],
         }
-    return model, costs.share_between(machine, model, options.tensor_parallel)
+    crit, tier = row["kappa_crit"], dict.fromkeys(TIER)
+    if options.tier:
+        share = 1.0 if options.tier_share is None else options.tier_share
+        there = min(tier_bytes_per_s(sources, row["basis"], options.tier), machine.bytes_per_s)
+        rate = serving.tiered_bytes_per_s(machine.bytes_per_s, there, share)
+        crits = [None if crit is None else crit * r / machine.bytes_per_s for r in (rate, there)]
+        tier = dict(zip(TIER, (options.tier, share, there, crits[1], crit), strict=True))
+        machine, crit = replace(machine, bytes_per_s=rate), crits[0]
+    shared = costs.share_between(machine, model, options.tensor_parallel)
+    return Case(row | {"kappa_crit": crit}, model, shared, tier)
+
+
+TIER = ("tier", "tier_share", "tier_bytes_per_s", "tier_kappa_crit", "link_kappa_crit")
+
+
+def tier_bytes_per_s(sources: Sources, basis: str, tier: str) -> float:
+    """Return the rate of a tier in bytes/s: of the paper's own link on its basis where it has one, else of `links`.
+
+    Raises:
+        KappaError: no row says what it brings.
+    """
+    paper = sources.named("paper_links", tier) if basis == "paper" else None
+    if paper is not None:
+        return float(paper["bytes_per_s"])
+    link = sources.named("links", tier)
+    if link is None:
+        raise KappaError(f"--tier {tier} has no rate", "only `kappa measure` knows it", "name a link of `links`")
+    return _rate(link)
+
+
+def _printed_flops(sources: Sources, row: Row, paper: Row, bandwidth: float | None) -> float:
+    """Return FLOP a token with which pcie overhead is kappa_ratio / kappa_crit as the paper multiplied it."""
+    printed = printed_kappa_hw(sources, row) if bandwidth is None else None
+    found = paper_ratios(paper, machine_of(sources, row, {}, bandwidth), "bf16", printed)
+    assert found.kappa_crit is not None
+    return found.kappa_crit / found.kappa_hw * float(paper["kv_bytes_per_token"])
 
 
 def _rate(link: Row) -> float:
     return float(link["sustained_bytes_per_s"] or link["peak_bytes_per_s"])
 
 
+_ABOUT = ("model", "accelerator", "link", "basis", "kv_dtype", "kappa_crit", "is_tokenizer_proxy")
+
+
 def _answer(
-    options: argparse.Namespace, sources: Sources, row: Row, setting: Setting, series: dict[str, Series]
+    options: argparse.Namespace, sources: Sources, case: Case, cost_model: str | None, series: dict[str, Series]
 ) -> Answer:
-    names = ("model", "accelerator", "link", "basis", "kv_dtype", "kappa_crit", "is_tokenizer_proxy")
-    about = {name: row[name] for name in names} | {
+    row, setting = case.row, Setting(case.model, case.machine, case.row["kv_dtype"], cost_model)
+    about = {name: row[name] for name in _ABOUT} | {
         "tensor_parallel": options.tensor_parallel,
         "block_tokens": options.chunk,
         "flop_per_s": setting.machine.flop_per_s,
         "bytes_per_s": setting.machine.bytes_per_s,
         "least_gpus": _least_gpus(sources, row["accelerator"], setting.model),
+        "why_no_kappa_crit": caveats.why_no_kappa_crit(case.model, row["kv_dtype"]),
+        "missing": caveats.missing(case.model, row["basis"]),
     }
+    rests_on = case.tier | origins(sources, row, is_bandwidth_given=bool(options.bandwidth), tier=options.tier)
+    warnings = caveats.tensor_parallel_caveats(case.model, options.tensor_parallel)
+    warnings += caveats.format_caveats(case.model, row["kv_dtype"])
     if options.workload is None:
         turn = turn_answer(setting, options.cached_tokens, options.new_tokens, options.chunk)
-        return Answer(about | turn | _more(options, sources, setting, turn, row), is_workload=False)
+        turn = {"asked_cached_tokens": options.cached_tokens, "asked_new_tokens": options.new_tokens} | turn
+        warnings += caveats.context_caveats(case.model, options.cached_tokens + options.new_tokens)
+        more = _more(options, sources, setting, turn, row) | _of_each_link(options, case, turn)
+        return Answer(about | turn | more | rests_on | {"warnings": caveats.together(warnings)}, is_workload=False)
     tokenizer = setting.model["tokenizer"]
     if tokenizer not in series:
         series[tokenizer] = read_turns(options, tokenizer)
     cached, prefill, is_sample = series[tokenizer]
-    about |= {"workload": options.workload, "tokenizer": tokenizer, "counting": options.counting}
+    about |= {"workload": options.workload, "tokenizer": tokenizer, "counting": options.counting or "text"}
     answer = workload_answer(setting, cached, prefill, options.chunk)
-    return Answer(about | answer | {"is_sample": is_sample}, is_workload=True)
+    last = _of_each_link(options, case, answer) | {"warnings": caveats.together(warnings), "is_sample": is_sample}
+    return Answer(about | answer | rests_on | last, is_workload=True)
+
+
+def _of_each_link(options: argparse.Namespace, case: Case, answer: Row) -> Row:
+    """Return what each GPU's own link would need, where the answer has what all of them need together."""
+    share = cache.kv_share_of_gpu(options.tensor_parallel, case.model["kv_heads"])
+    needed = {name: value for name, value in answer.items() if name.startswith("needed_bytes_per_s")}
+    return {f"link_{name}": None if value is None else value * share for name, value in needed.items()}
 
 
 def _least_gpus(sources: Sources, accelerator: str, model: Row) -> int | None:
@@ -183,16 +195,14 @@ def _more(options: argparse.Namespace, sources: Sources, setting: Setting, turn:
     more: Row = {}
     if options.output_tokens is not None:
         to_host = _to_host(options, sources, setting, row)
-        per_token = cache.quantised_kv_bytes(
-            setting.model["marginal_kv_bytes_per_token"], cache.KV_ELEMENT_BYTES[setting.kv_dtype]
-        )
-        more["write_back_s"] = serving.write_back_s(turn["prefill_tokens"] + options.output_tokens, per_token, to_host)
+        tokens = turn["prefill_tokens"] + options.output_tokens
+        more["write_back_s"] = serving.write_back_s(tokens, turn["kv_bytes_per_token"], to_host)
     if options.pool_tokens is not None:
         more["scheduled_tokens"] = kappa.scheduled_tokens(options.pool_tokens, turn["kappa_ratio"])
     if options.idle_w is not None:
-        powers = (options.idle_w, options.busy_w)
-        more["energy_j"] = serving.energy_j(*powers, turn["transfer_s"], turn["compute_s"])
-        more["average_power_w"] = serving.average_power_w(*powers, turn["transfer_share"])
+        powers, is_known = (options.idle_w, options.busy_w), turn["compute_s"] is not None
+        more["energy_j"] = serving.energy_j(*powers, turn["transfer_s"], turn["compute_s"]) if is_known else None
+        more["average_power_w"] = serving.average_power_w(*powers, turn["transfer_share"]) if is_known else None
     return more
 
 
@@ -217,19 +227,17 @@ def read_turns(options: argparse.Namespace, tokenizer: str) -> Series:
     Raises:
         KappaError: there is no warehouse, or no such workload, counting or tokenizer in it.
     """
-    from assets.crit import unknown_name  # noqa: PLC0415 - that module imports this one
-
+    counting = options.counting or "text"
     with read_only(Home(home_path(options.home)).database()) as connection:
         samples = {row["workload"]: row["is_sample"] for row in fetch(connection, "FROM summary").to_pylist()}
-        if options.workload not in samples:
-            raise unknown_name("workload", options.workload, set(samples))
+        options.workload = known_name("workload", options.workload, samples)
         query = (
             "SELECT cached_tokens, prefill_tokens FROM turns WHERE workload = $w AND tokenizer = $t AND counting = $c"
         )
-        table = fetch(connection, query, {"w": options.workload, "t": tokenizer, "c": options.counting})
+        table = fetch(connection, query, {"w": options.workload, "t": tokenizer, "c": counting})
     if not table.num_rows:
         raise KappaError(
-            f"{options.workload} has no turns counted as {options.counting} by {tokenizer}",
+            f"{options.workload} has no turns counted as {counting} by {tokenizer}",
             "the home folder does not hold them",
             f"run `kappa run --workload {options.workload} --tokenizer {tokenizer}`",
         )

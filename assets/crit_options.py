@@ -10,7 +10,7 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="M")
     parser.add_argument("--accelerator", metavar="A")
     parser.add_argument("--link", metavar="L")
-    parser.add_argument("--basis", choices=("paper", "physical", "measured"))
+    parser.add_argument("--basis", type=str.lower, choices=("paper", "physical", "measured"))
     parser.add_argument("--bandwidth", metavar="B", help="use this bandwidth of one direction, such as 15GB/s")
     parser.add_argument("--kv-dtype", metavar="D", help="bf16, fp8, or int8 and int4 with their scales")
     parser.add_argument(
@@ -22,18 +22,23 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     )
     question.add_argument("--new-tokens", metavar="T", type=int, help="new tokens of that turn, at least 1")
     question.add_argument("--workload", metavar="NAME", help="all turns of a workload that the home folder holds")
-    question.add_argument("--counting", choices=("text", "chat"), default="text", help="way of counting the workload")
+    question.add_argument(
+        "--counting", type=str.lower, choices=("text", "chat"), help="way of counting the workload (default: text)"
+    )
     question.add_argument(
         "--chunk", metavar="C", type=int, default=1, help="tokens that are reused together, such as 256"
     )
     question.add_argument(
-        "--cost-model", choices=("2n", "attention", "full"), help="what t_GPU counts (default: every one that is known)"
+        "--cost-model",
+        type=str.lower,
+        choices=("2n", "attention", "full"),
+        help="what t_GPU counts (default: every one that is known)",
     )
     more = parser.add_argument_group("more about a turn")
     more.add_argument(
         "--tier", metavar="L", help="slower link that a part of the cache lies behind, such as nvme-gen5-x4"
     )
-    more.add_argument("--tier-share", metavar="S", type=float, default=1.0, help="that part, 0 to 1 (default: 1)")
+    more.add_argument("--tier-share", metavar="S", type=float, help="that part, 0 to 1 (default: 1)")
     more.add_argument("--output-tokens", metavar="N", type=int, help="tokens generated: adds the time to write back")
     more.add_argument("--pool-tokens", metavar="N", type=int, help="tokens that the KV pool holds: adds T_sched")
     more.add_argument("--idle-w", metavar="W", type=float, help="power while loading; with --busy-w adds the energy")

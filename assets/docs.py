@@ -1,4 +1,4 @@
-"""Pages that cannot go stale: the data dictionary out of the declared tables, the command line out of the parser.
+"""Pages that cannot go stale: tables, the command line, and the printed values and formulae of docs/kappa-crit.md.
 
 `python -m assets.docs` writes them, `python -m assets.docs --check` fails where one differs.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from assets.cli import build_parser
+from assets.docs_sections import with_sections
 from warehouse.fields import REASON
 from warehouse.schema import Table
 from warehouse.tables import TABLES
@@ -30,7 +31,8 @@ EXIT_CODES = (
 
 def pages() -> dict[str, str]:
     """Return the generated pages by file name."""
-    return {"tables.md": _dictionary(), "commands.md": _commands()}
+    sections = with_sections((FOLDER / "kappa-crit.md").read_text("utf8"))
+    return {"tables.md": _dictionary(), "commands.md": _commands(), "kappa-crit.md": sections}
 
 
 def dictionary(*tables: Table) -> dict[str, Any]:

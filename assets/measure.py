@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 
 from assets.cli import home_path
-from assets.crit_text import scaled
+from assets.crit_lines import scaled
 from pipelines import measuring
 from pipelines.measuring import HOST_LINK, Device, Measured, accelerator_of
 from pipelines.torch_device import open_device

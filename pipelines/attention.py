@@ -2,7 +2,7 @@
 
 A pair is one new token attending to one token, itself included; T new tokens after K cached ones make
 T K + T (T + 1) / 2 pairs. Counts of tokens are whole numbers below 2^53 and come as numbers or arrays of one shape.
-Source, unless a docstring says otherwise: definition.
+"Derivation" in a docstring is our own, in one line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pipelines.values import Value, least
 def attended_pairs(cached_tokens: Value, prefill_tokens: Value) -> Value:
     """Return the pairs of full attention, dimensionless: T K + T (T + 1) / 2.
 
-    Source: causal attention; paper.md, section 4.
+    Source: derivation: new token i attends to K + i tokens, itself included; summed over i = 1 .. T.
 
     >>> attended_pairs(10, 3)
     36.0
@@ -57,7 +57,8 @@ def _pairs_in_chunks(tokens: Value, chunk_tokens: float) -> Value:
 def attention_flops_per_pair(layers: float, heads: float, head_dim: float, v_head_dim: float) -> float:
     """Return alpha in FLOP per pair: 2 L n_h (d_qk + d_v); with d_qk = d_v = d_h it is 4 L n_h d_h.
 
-    One multiplication and one addition each for the score and for the weighted sum. Source: paper.md, section 4.
+    One multiplication and one addition each for the score and for the weighted sum.
+    Source: derivation: 2 d_qk for a score, 2 d_v for its part of the sum, in each head of each layer.
 
     >>> attention_flops_per_pair(80, 64, 128, 128)
     2621440
@@ -90,7 +91,10 @@ def upprojection_flops_per_token(
 
 
 def attention_flops(pairs: Value, flops_per_pair: float) -> Value:
-    """Return FLOP of attention: alpha x pairs."""
+    """Return FLOP of attention: alpha x pairs.
+
+    Source: derivation: each pair costs the same.
+    """
     return float(flops_per_pair) * pairs
 
 
@@ -113,10 +117,46 @@ def mla_attention_flops(
     return cheaper
 
 
+def indexer_flops_per_pair(layers: float, index_heads: float, index_head_dim: float) -> float:
+    """Return FLOP of an indexer's score of one pair: 2 L H_I (d_I + 1).
+
+    Source: DeepSeek-V3.2, transformers 5.24.0 models/deepseek_v32: the score is the sum over heads of w ReLU(q k), that
+    is 2 d_I for the product and 2 for its weighed sum.
+
+    >>> indexer_flops_per_pair(61, 64, 128)
+    1007232
+    """
+    return 2 * layers * index_heads * (index_head_dim + 1)
+
+
+def sparse_mla_flops(  # noqa: PLR0913, PLR0917 - two counts of pairs, and what a pair costs in each part
+    cached_tokens: Value,
+    attended_pairs: Value,
+    picked_pairs: Value,
+    expanded_flops_per_pair: float,
+    upprojection_flops_per_token: float,
+    absorbed_flops_per_pair: float,
+    indexer_flops_per_pair: float,
+) -> Value:
+    """Return FLOP of MLA behind an indexer: it scores every pair, and MLA computes those that it picked.
+
+    Picked pairs are the sum of min(K + i, k) over i = 1 .. T, as in a window of k tokens, wherever they stand. MLA
+    takes the cheaper of its two forms, as in `mla_attention_flops`; the expanded one at most expands all K.
+    Source: DeepSeek-V3.2, transformers 5.24.0 models/deepseek_v32, index_topk.
+
+    >>> sparse_mla_flops(10, 36.0, 24.0, 4, 2, 5, 1)
+    152.0
+    """
+    expanded = float(expanded_flops_per_pair) * picked_pairs + float(upprojection_flops_per_token) * cached_tokens
+    cheaper: Value = least(expanded, float(absorbed_flops_per_pair) * picked_pairs)
+    return cheaper + float(indexer_flops_per_pair) * attended_pairs
+
+
 def prefill_flops(prefill_tokens: Value, layer_params: float, head_params: float, attention_flops: Value) -> Value:
     """Return F(T given K) in FLOP: 2 N_layers T + 2 N_head + attention.
 
-    The embedding is a look-up, and the head is computed for the last token alone. Source: paper.md, section 4.
+    The embedding is a look-up, and the head is computed for the last token alone.
+    Source: derivation: 2 FLOP a parameter that a token is multiplied with, and attention beside it.
 
     >>> prefill_flops(10.0, 100, 50, 7.0)
     2107.0

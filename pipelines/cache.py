@@ -1,20 +1,23 @@
 """Bytes of cached keys and values, one pure function a formula. Each is an SQL macro of the same name too.
 
-Source, unless a docstring says otherwise: definition.
+"Derivation" in a docstring is our own, in one line.
 """
 
 from __future__ import annotations
 
 from pipelines.values import Value, greatest, least
 
-# Groups of elements share a 16-bit scale and a 16-bit zero point. Source: KIVI, arXiv 2402.02750 (groups of 32).
+# Groups of 32 elements share a 16-bit scale and a 16-bit zero point. Source: the code of KIVI (arXiv 2402.02750), read
+# 2026-11-29: github.com/jy-yuan/KIVI example.py@52f76152 (group_size 32, float16), quant/new_pack.py@150def81 (a scale
+# and a minimum a group, 2, 4 or 8 bits; keys grouped along tokens, values along channels). The newest tokens, which it
+# keeps in 16 bits (residual_length 32), are not counted: they are nothing beside thousands of cached ones.
 GROUP_ELEMENTS, GROUP_BYTES = 32, 4
 
 
 def quantised_element_bytes(bits: float, group_elements: float, group_bytes: float) -> float:
     """Return bytes of one quantised element with its share of scale and zero point: bits / 8 + bytes / elements.
 
-    Source: group-wise quantisation, KIVI, arXiv 2402.02750.
+    Source: group-wise quantisation, KIVI, arXiv 2402.02750, as its code does it (see `GROUP_ELEMENTS`).
 
     >>> quantised_element_bytes(4, 32, 4)
     0.625
@@ -34,6 +37,8 @@ KV_ELEMENT_BYTES = {
 def quantised_kv_bytes(bf16_bytes: Value, element_bytes: float) -> Value:
     """Return the bytes of a cache whose bf16 size is given, at another size of an element: bytes x element / 2.
 
+    Source: derivation: a bf16 element has 2 bytes.
+
     >>> quantised_kv_bytes(327680.0, 0.625)
     102400.0
     """
@@ -41,7 +46,10 @@ def quantised_kv_bytes(bf16_bytes: Value, element_bytes: float) -> Value:
 
 
 def cached_kv_bytes(cached_tokens: Value, kv_bytes_per_token: float) -> Value:
-    """Return bytes to load where every cached token costs the same: K x B_kv."""
+    """Return bytes to load where every cached token costs the same: K x B_kv.
+
+    Source: arXiv 2601.19910, analytical model.
+    """
     return cached_tokens * kv_bytes_per_token
 
 
@@ -88,7 +96,7 @@ def kv_share_of_gpu(tensor_parallel: float, kv_heads: float) -> float:
     """Return the share of a token's bytes that each of `tensor_parallel` GPUs loads: max(1 / tp, 1 / kv_heads).
 
     A key-value head is repeated where GPUs outnumber heads; a latent (MLA) is on every GPU, as with one head.
-    Source: paper.md, section 4.
+    Source: derivation: a GPU holds kv_heads / tp of the kv_heads heads, but never less than one.
 
     >>> kv_share_of_gpu(8, 8), kv_share_of_gpu(8, 4), kv_share_of_gpu(8, 1)
     (0.125, 0.25, 1.0)

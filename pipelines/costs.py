@@ -45,18 +45,27 @@ def share_between(machine: Machine, model: Row, tensor_parallel: int) -> Machine
 
 
 def is_known(model: Row, cost_model: str) -> bool:
-    """Return whether the tables hold what the cost model needs: parameters, and for attention its FLOP a pair.
+    """Return whether the tables hold what the cost model needs: parameters, and for attention its FLOP a pair."""
+    return not unknown(model, cost_model)
 
-    An indexer and a compressed cache compute something else over the context, for which the rows have no figures.
+
+def unknown(model: Row, cost_model: str) -> tuple[str, ...]:
+    """Return what the tables would have to hold for a cost model and do not, as columns of `models`.
+
+    An indexer's attention needs its heads, their width and how many tokens it picks. What a compressed cache computes
+    over the context has no formula here, whatever the columns hold; its `attention` is named.
     """
     if cost_model == "2n":
-        return model["flops_per_token"] is not None
-    needed = ("layer_params", "head_params", "attention_flops_per_token_pair")
-    return all(model[name] is not None for name in needed) and model["attention"] not in (
-        "mla+indexer",
-        "mla+linear",
-        "compressed+swa",
-    )
+        return _empty(model, "active_params")
+    needed = ["total_params", "active_params", "layer_params", "head_params", "attention_flops_per_token_pair"]
+    if model["attention"] == "mla+indexer":
+        needed += ["index_heads", "index_head_dim", "index_picked_tokens"]
+    no_formula = ("attention",) if model["attention"] in ("mla+linear", "compressed+swa") else ()
+    return _empty(model, *needed) + no_formula
+
+
+def _empty(model: Row, *columns: str) -> tuple[str, ...]:
+    return tuple(name for name in columns if model[name] is None)
 
 
 def kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str) -> Value:
@@ -70,17 +79,33 @@ def kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str) -> Value:
         cached_tokens: K.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
-    element = cache.KV_ELEMENT_BYTES[kv_dtype]
-    per_token = cache.quantised_kv_bytes(model["marginal_kv_bytes_per_token"], element)
-    per_token += model["indexer_bytes_per_token"]
-    kind, state, window = model["attention"], model["fixed_state_bytes"], model["sliding_window_tokens"]
+    per_token, state = held_bytes(model, kv_dtype)
+    kind, window = model["attention"], model["sliding_window_tokens"]
     if window:
-        held = cache.quantised_kv_bytes(state / window, element)
         formula = cache.chunked_kv_bytes if kind == "gqa+chunked" else cache.windowed_kv_bytes
-        return formula(cached_tokens, per_token, held, window)
+        return formula(cached_tokens, per_token, state / window, window)
     if kind.endswith("+linear"):
         return cache.stateful_kv_bytes(cached_tokens, per_token, state)
     return cache.cached_kv_bytes(cached_tokens, per_token)
+
+
+def held_bytes(model: Row, kv_dtype: str) -> tuple[float, float]:
+    """Return the bytes that one more cached token adds once every window is full, and those that stand beside.
+
+    The latter are full windows or chunks and recurrent states; 0 where every token costs the same.
+
+    Args:
+        model: A row of `models`.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
+    """
+    element = cache.KV_ELEMENT_BYTES[kv_dtype]
+    per_token = cache.quantised_kv_bytes(model["marginal_kv_bytes_per_token"], element)
+    if kv_dtype == "fp8" and model.get("marginal_fp8_kv_bytes_per_token") is not None:
+        per_token = model["marginal_fp8_kv_bytes_per_token"]
+    fixed = float(model["fixed_state_bytes"])
+    if model["sliding_window_tokens"]:
+        fixed = cache.quantised_kv_bytes(fixed, element)
+    return per_token + model["indexer_bytes_per_token"], fixed
 
 
 def context_flops(model: Row, cached_tokens: Value, prefill_tokens: Value) -> Value:
@@ -92,10 +117,15 @@ def context_flops(model: Row, cached_tokens: Value, prefill_tokens: Value) -> Va
         prefill_tokens: T.
     """
     per_pair, kind = model["attention_flops_per_token_pair"], model["attention"]
+    expand, absorbed = "mla_upprojection_flops_per_cached_token", "absorbed_attention_flops_per_token_pair"
     if kind == "mla":
-        expand, absorbed = "mla_upprojection_flops_per_cached_token", "absorbed_attention_flops_per_token_pair"
         return attention.mla_attention_flops(cached_tokens, prefill_tokens, per_pair, model[expand], model[absorbed])
-    full = attention.attention_flops(attention.attended_pairs(cached_tokens, prefill_tokens), per_pair)
+    seen = attention.attended_pairs(cached_tokens, prefill_tokens)
+    if kind == "mla+indexer":
+        picked = attention.windowed_pairs(cached_tokens, prefill_tokens, model["index_picked_tokens"])
+        score = attention.indexer_flops_per_pair(model["layers"], model["index_heads"], model["index_head_dim"])
+        return attention.sparse_mla_flops(cached_tokens, seen, picked, per_pair, model[expand], model[absorbed], score)
+    full = attention.attention_flops(seen, per_pair)
     if not model["sliding_window_tokens"]:
         return full
     pairs_of = attention.chunked_pairs if kind == "gqa+chunked" else attention.windowed_pairs

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipelines import cache, kappa
 from pipelines.boundness import Turns, bound_shares, columns_of, sort_turns
 from pipelines.costs import Machine
-from pipelines.hardware import paper_ratios, ratios
+from pipelines.hardware import paper_ratios, printed_kappa_hw, ratios
 from pipelines.machines import Sources, machine_of
 from warehouse.tables import DESIGN_QUESTIONS
 
@@ -134,11 +134,15 @@ def _answer(sources: Sources, name: str, basis: str, variant: Variant) -> Row:
         "variant": variant.name,
         "link_bytes_per_s": machine.bytes_per_s,
         "kv_bytes_per_token": cache.quantised_kv_bytes(kv_bytes, cache.KV_ELEMENT_BYTES[variant.kv_dtype]),
-        "kappa_crit": _kappa_crit(basis, model, machine, variant.kv_dtype) * model["kv_bytes_per_token"] / kv_bytes,
+        "kappa_crit": _kappa_crit(sources, platform, model, machine, variant) * model["kv_bytes_per_token"] / kv_bytes,
     }
 
 
-def _kappa_crit(basis: str, model: Row, machine: Machine, kv_dtype: str) -> float:
-    found = (paper_ratios if basis == "paper" else ratios)(model, machine, kv_dtype).kappa_crit
+def _kappa_crit(sources: Sources, platform: Row, model: Row, machine: Machine, variant: Variant) -> float:
+    if platform["basis"] == "paper":
+        printed = printed_kappa_hw(sources, platform) if variant.bytes_per_s is None else None
+        found = paper_ratios(model, machine, variant.kv_dtype, printed).kappa_crit
+    else:
+        found = ratios(model, machine, variant.kv_dtype).kappa_crit
     assert found is not None
     return found

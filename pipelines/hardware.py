@@ -65,23 +65,37 @@ def ratios(model: Row, machine: Machine, kv_dtype: str) -> Ratios:
     return Ratios(m, hw, kappa.kappa_crit(m, hw))
 
 
-def paper_ratios(model: Row, machine: Machine, kv_dtype: str) -> Ratios:
+def paper_ratios(model: Row, machine: Machine, kv_dtype: str, printed_kappa_hw: float | None = None) -> Ratios:
     """Return the ratios of the paper's basis, out of its own inputs alone.
 
-    kappa_M and kappa_HW come from the inputs. kappa_crit is the product with kappa_M as the paper printed it, because
-    its own kappa_crit are products of printed entries; two of those are misprints (llama-3.1-70b, llama-3.1-405b).
+    kappa_M and kappa_HW come from the inputs. kappa_crit is the product of both as the paper printed them, because its
+    own kappa_crit are products of printed entries: 0.42 x 34 = 14.28. Two printed kappa_M are misprints
+    (llama-3.1-70b, llama-3.1-405b). A rate of which no kappa_HW is printed (15, 900, 8000 GB/s) is multiplied as it is.
 
     Args:
         model: A row of `paper_models`.
         machine: Rates out of the paper's inputs.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`; the paper prints bf16, another one scales the bytes per token.
+        printed_kappa_hw: What `printed_kappa_hw` says of the platform, byte/FLOP.
     """
     element = cache.KV_ELEMENT_BYTES[kv_dtype]
     hw = kappa.kappa_hw(machine.bytes_per_s, machine.flop_per_s)
     flops = kappa.flops_per_token(model["active_params"])
     m = kappa.kappa_m(flops, cache.quantised_kv_bytes(model["kv_bytes_per_token"], element))
     printed = model["printed_kappa_m_flop_per_byte"] / cache.quantised_kv_bytes(1.0, element)
-    return Ratios(m, hw, kappa.kappa_crit(printed, hw))
+    return Ratios(m, hw, kappa.kappa_crit(printed, hw if printed_kappa_hw is None else printed_kappa_hw))
+
+
+def printed_kappa_hw(sources: Sources, platform: Row) -> float | None:
+    """Return kappa_HW of a platform in byte/FLOP as the paper prints it; None where it prints none.
+
+    Args:
+        sources: The sourced rows.
+        platform: A row of `platforms`, or a pair that is none with its basis.
+    """
+    cell = ("kappa_hw_byte_per_flop", f"/{platform['accelerator']}/{platform['link']}")
+    rows = sources.rows["published"] if platform["basis"] == "paper" else []
+    return next((row["value"] for row in rows if (row["metric"], row["statistic"]) == cell), None)
 
 
 def kappa_crit_rows(
@@ -102,12 +116,13 @@ def kappa_crit_rows(
         tensor_parallel: GPUs that share each layer, each over its own link.
     """
     is_paper = platform["basis"] == "paper"
+    printed = printed_kappa_hw(sources, platform) if bytes_per_s is None else None
     for model in sources.rows["paper_models" if is_paper else "models"]:
         shape = sources.named("models", model["model"]) or {}
         machine = machine_of(sources, platform, shape, bytes_per_s)
         factor = kappa.tensor_parallel_factor(tensor_parallel, shape["kv_heads"])
         for kv_dtype in kv_dtypes:
-            of_model = paper_ratios(model, machine, kv_dtype) if is_paper else ratios(model, machine, kv_dtype)
+            of_model = paper_ratios(model, machine, kv_dtype, printed) if is_paper else ratios(model, machine, kv_dtype)
             yield {column: platform[column] for column in ("accelerator", "link", "basis")} | {
                 "model": model["model"],
                 "kv_dtype": kv_dtype,
@@ -147,7 +162,11 @@ def crit_rows(  # noqa: PLR0913 - every question is optional
 def fitting_platforms(
     sources: Sources, accelerator: str | None, link: str | None, *, is_bandwidth_given: bool = False
 ) -> list[Row]:
-    """Return the platforms that fit; a pair that is none counts as physical, a given bandwidth as a link of its own."""
+    """Return the platforms that fit; a pair that is none counts as physical, a given bandwidth as a link of its own.
+
+    Names are found whatever their case, see `warehouse.names.find_name`.
+    """
+    accelerator, link = sources.spelled("accelerator", accelerator), sources.spelled("link", link)
     of_link = [p for p in sources.rows["platforms"] if link in (None, p["link"])]
     fits = [p for p in of_link if accelerator in (None, p["accelerator"])]
     if not fits and accelerator and (link or is_bandwidth_given):

@@ -8,6 +8,8 @@ from typing import Any
 
 from pipelines import kappa
 from pipelines.costs import Machine
+from warehouse.hardware_fields import INDEXER
+from warehouse.names import find_name
 from warehouse.reference_rows import FOLDER, load_reference
 
 # Assumptions of the physical basis, not measurements of one machine: the share of the dense bf16 peak that prefill
@@ -20,19 +22,27 @@ GIVEN_LINK = "given"
 
 Row = dict[str, Any]
 _TABLES = (
-    "models", "accelerators", "links", "platforms", "measured", "paper_models", "paper_accelerators", "paper_links"
+    "models", "indexers", "accelerators", "links", "platforms", "measured",
+    "paper_models", "paper_accelerators", "paper_links", "published",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sourced rows by table; `models` with `flops_per_token`, `platforms` with what was measured."""
+    """The sourced rows by table; `models` with FLOP a token and indexer, `platforms` with what was measured."""
 
     rows: dict[str, list[Row]]
 
     def named(self, table: str, name: str) -> Row | None:
-        """Return the row of that name, the first column of the table, or None."""
-        return next((row for row in self.rows[table] if next(iter(row.values())) == name), None)
+        """Return the row of that name, the first column of the table, whatever its case; or None."""
+        rows = self.rows[table]
+        found = find_name(name, (next(iter(row.values())) for row in rows))
+        return next((row for row in rows if next(iter(row.values())) == found), None)
+
+    def spelled(self, column: str, name: str | None) -> str | None:
+        """Return a model, accelerator or link in the tables' own spelling; a name that they do not know as it is."""
+        known = {row[column] for row in (*self.rows[f"{column}s"], *self.rows["platforms"]) if column in row}
+        return name if name is None else find_name(name, sorted(known)) or name
 
 
 def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:
@@ -46,13 +56,20 @@ def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:
         KappaError: A sourced row cannot be used.
     """
     rows: dict[str, list[Row]] = {name: load_reference(name, folder, user).to_pylist() for name in _TABLES}
-    rows["models"] = [row | {"flops_per_token": _flops(row)} for row in rows["models"]]
+    indexers = {row["model"]: row for row in rows["indexers"]}
+    rows["models"] = [
+        row | {"flops_per_token": _flops(row)} | _indexer(indexers.get(row["model"], {})) for row in rows["models"]
+    ]
     rows["platforms"] += [_measured_platform(row) for row in rows["measured"]]
     return Sources(rows)
 
 
 def _flops(model: Row) -> float | None:
     return None if model["active_params"] is None else kappa.flops_per_token(model["active_params"])
+
+
+def _indexer(row: Row) -> Row:
+    return {field.name: row.get(field.name) for field in INDEXER}
 
 
 def _measured_platform(row: Row) -> Row:

@@ -94,7 +94,10 @@ def measure(
         day: Today, YYYY-MM-DD.
         tell: Called with what is being timed.
     """
-    about = {"accelerator": accelerator, "link": link, "device_name": device.name, "retrieved": day}
+    source = f"kappa measure on {device.name}, {day}"
+    about = {
+        "accelerator": accelerator, "link": link, "device_name": device.name, "retrieved": day, "source": source,
+    }  # fmt: skip
     details = [about | row for row in (*_copies(device, tell), *_products(device, tell))]
     summary = {
         **about,
@@ -107,7 +110,6 @@ def measure(
         "torch_version": device.library_version,
         "runtime_version": device.runtime_version,
         "is_example": False,
-        "source": f"kappa measure on {device.name}, {day}",
     }
     return Measured(summary, details)
 

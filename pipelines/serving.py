@@ -1,6 +1,6 @@
 """What a link, a scheduler and a power supply make of turns, one pure function a formula, each an SQL macro too.
 
-Source, unless a docstring says otherwise: definition.
+"Derivation" in a docstring is our own, in one line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def layerwise_ttft_s(transfer_s: float, compute_s: float, layers: float) -> floa
     """Return the time to first token in seconds where a layer is loaded while the one before it computes.
 
     max(t_x, t_c) + min(t_x, t_c) / L: all but one layer of the shorter hides behind the longer.
-    Source: paper.md, section 4; pipelined loading, CachedAttention, USENIX ATC 2024.
+    Source: pipelined loading, CachedAttention, USENIX ATC 2024.
 
     >>> layerwise_ttft_s(8.0, 4.0, 4)
     9.0
@@ -28,7 +28,8 @@ def write_back_s(new_tokens: float, kv_bytes_per_token: float, to_host_bytes_per
     """Return the time to store the keys and values of new tokens in host memory, in seconds: n x B_kv / BW_to_host.
 
     New are prefilled and generated tokens alike. The direction is the other one, so it delays a load only where
-    both directions together exceed what the link carries at once. Source: definition.
+    both directions together exceed what the link carries at once.
+    Source: derivation: bytes over bytes per second.
 
     >>> write_back_s(100, 1e6, 1e9)
     0.1
@@ -40,7 +41,8 @@ def tiered_bytes_per_s(link_bytes_per_s: float, tier_bytes_per_s: float, tier_sh
     """Return the rate, in bytes/s, of a load of which `tier_share` (0 to 1) lies in a slower tier (NVMe, remote).
 
     What lies in the tier comes at min(tier, link), for it still has to cross the link: the harmonic mean
-    1 / ((1 - s) / BW_link + s / min(BW_tier, BW_link)). Source: definition.
+    1 / ((1 - s) / BW_link + s / min(BW_tier, BW_link)).
+    Source: derivation: the times of the two parts add up.
 
     >>> tiered_bytes_per_s(50e9, 10e9, 0.5) / 1e9
     16.666666666666668
@@ -52,6 +54,8 @@ def tiered_bytes_per_s(link_bytes_per_s: float, tier_bytes_per_s: float, tier_sh
 def needed_bytes_per_s(kv_bytes: float, compute_s: float) -> float:
     """Return the bandwidth at which loading takes as long as computing, in bytes/s: bytes / t_GPU.
 
+    Source: derivation: t_PCIe = t_GPU, solved for BW.
+
     >>> needed_bytes_per_s(1e9, 0.1)
     10000000000.0
     """
@@ -60,6 +64,8 @@ def needed_bytes_per_s(kv_bytes: float, compute_s: float) -> float:
 
 def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
     """Return how many requests a second a link carries: BW / bytes a request; infinite where nothing is loaded.
+
+    Source: derivation: bytes per second over bytes.
 
     >>> requests_per_s(50e9, 2e9), requests_per_s(50e9, 0)
     (25.0, inf)
@@ -70,8 +76,7 @@ def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
 def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_per_pair: float) -> float:
     """Return FLOP per cached token to compute K tokens again instead of loading them: 2 N_layers + alpha (K + 1) / 2.
 
-    It is (F(K + T given 0) - F(T given K)) / K of full attention, whatever T.
-    Source: paper.md, section 4, which writes K for K + 1.
+    Source: derivation: (F(K + T given 0) - F(T given K)) / K of full attention, the same for every T.
 
     >>> recompute_flops_per_token(9, 100, 4)
     220.0
@@ -82,7 +87,7 @@ def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_p
 def break_even_bytes_per_s(kv_bytes_per_token: float, recompute_flops_per_token: float, flop_per_s: float) -> float:
     """Return the bandwidth above which loading is faster than computing again: B_kv C_eff / FLOP a cached token.
 
-    Source: paper.md, section 4.
+    Source: derivation: K B_kv / BW = K FLOP / C_eff, solved for BW.
 
     >>> break_even_bytes_per_s(1e5, 1e11, 5e14) / 1e6
     500.0
@@ -95,7 +100,7 @@ def crossover_cached_tokens(
 ) -> float:
     """Return the K, in tokens, from which on loading is faster than computing again; 0 where it always is.
 
-    2 N_layers + alpha (K + 1) / 2 = B_kv C_eff / BW, solved for K. Full attention; source: paper.md, section 4.
+    Source: derivation: 2 N_layers + alpha (K + 1) / 2 = B_kv C_eff / BW of full attention, solved for K.
 
     >>> crossover_cached_tokens(100, 10, 1000, 2000, 8)
     1499.0
@@ -108,7 +113,8 @@ def crossover_cached_tokens(
 def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float) -> float:
     """Return the energy of a turn in joules: idle power while it loads, busy power while it computes.
 
-    Source: the paper's power traces, 22 to 28 % of the TDP while memory bound; the two powers are inputs.
+    Source: derivation: power times time; that a loading GPU draws its idle power is read off the power traces of
+    arXiv 2601.19910, 22 to 28 % of the TDP while memory bound. The two powers are inputs.
 
     >>> energy_j(100, 700, 0.9, 0.1)
     160.0
@@ -118,6 +124,8 @@ def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float) 
 
 def average_power_w(idle_w: float, busy_w: float, transfer_share: float) -> float:
     """Return the mean power of a turn in watts: idle x share of transfer + busy x the rest.
+
+    Source: derivation: the energy of a turn over its TTFT.
 
     >>> average_power_w(100, 700, 0.75)
     250.0

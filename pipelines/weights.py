@@ -1,6 +1,6 @@
 """Reading the weights: the floor under the time of a small prefill. Each function is an SQL macro of the same name.
 
-Source, unless a docstring says otherwise: definition.
+"Derivation" in a docstring is our own, in one line.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ def touched_params(
     With e = (N - N_a) / (E - k) parameters an expert and N_a - k e shared ones it is
     N_a - k e + E e (1 - (1 - k / E)^T): N_a for one token, all N for many. A dense model has E = k = 1 and N = N_a.
     The draws are taken as even and independent, which overstates the floor where experts are favoured.
+    Source: derivation: an expert is drawn by none of T tokens with the chance (1 - k / E)^T.
 
     >>> touched_params(100.0, 60.0, 4, 2, 1.0), touched_params(100.0, 60.0, 4, 2, 2.0), touched_params(7, 7, 1, 1, 5.0)
     (60.0, 80.0, 7.0)
@@ -31,6 +32,8 @@ def touched_params(
 def weights_s(params: Value, weight_bytes: float, hbm_bytes_per_s: float) -> Value:
     """Return the time to read parameters from the accelerator's memory once, in seconds: N x bytes / BW_hbm.
 
+    Source: derivation: bytes over bytes per second.
+
     >>> weights_s(1e12, 2, 4e12)
     0.5
     """
@@ -38,7 +41,9 @@ def weights_s(params: Value, weight_bytes: float, hbm_bytes_per_s: float) -> Val
 
 
 def floored_compute_s(compute_s: Value, weights_s: Value) -> Value:
-    """Return t_GPU in seconds: the longer of computing and reading the weights, which overlap. Source: the roofline.
+    """Return t_GPU in seconds: the longer of computing and reading the weights, which overlap.
+
+    Source: the roofline model (Williams, Waterman, Patterson, CACM 2009): the slower of two overlapping streams.
 
     >>> floored_compute_s(0.1, 0.3)
     0.3

@@ -1,4 +1,4 @@
-"""Answers for one model on one machine: a turn of K and T, or all turns of a workload, by cost model.
+"""Answers for one model on one machine about a turn of K and T, by cost model. Workloads: `workload_answers`.
 
 Each answer is a flat row, so that it prints, and goes to JSON, as it is. The formulae are in `costs` and `serving`.
 """
@@ -13,12 +13,9 @@ import numpy.typing as npt
 
 from pipelines import costs, kappa, serving
 from pipelines.costs import Machine
-from pipelines.turn_costs import needed_shares, order_turns
 
 Row = dict[str, Any]
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _GRID = 4096
 
 
@@ -30,13 +27,14 @@ class Setting:
         model: A row of `models`; on the paper's basis with the paper's figures in it.
         machine: Its rates, tensor parallelism included.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
-        cost_model: One that is known for the model, see `known_cost_models`.
+        cost_model: One that is known for the model, see `known_cost_models`; None where none is: then there is no
+            t_GPU, and what depends on it is None in every answer.
     """
 
     model: Row
     machine: Machine
     kv_dtype: str
-    cost_model: str
+    cost_model: str | None
 
     def transfer_s(self, cached: Any) -> Any:  # noqa: ANN401 - numbers and arrays alike
         """Return t_PCIe in seconds."""
@@ -44,10 +42,12 @@ class Setting:
 
     def compute_s(self, cached: Any, prefill: Any) -> Any:  # noqa: ANN401
         """Return t_GPU in seconds."""
+        assert self.cost_model is not None
         return costs.compute_s(self.model, self.machine, cached, prefill, self.cost_model)
 
     def recompute_s(self, cached: Any, prefill: Any) -> Any:  # noqa: ANN401
         """Return the seconds to compute K and T from nothing."""
+        assert self.cost_model is not None
         return costs.recompute_s(self.model, self.machine, cached, prefill, self.cost_model)
 
 
@@ -67,33 +67,69 @@ def turn_answer(setting: Setting, cached_tokens: int, prefill_tokens: int, block
         cached_tokens: K as the workload has it.
         prefill_tokens: T, at least 1.
         block: Tokens in a block: what does not fill one is computed again.
+
+    Returns:
+        `cached_tokens` and `prefill_tokens` are K and T with that; `faster` is None where K is 0 then.
     """
     cached, prefill = kappa.block_tokens(cached_tokens, prefill_tokens, block)
-    load, compute = float(setting.transfer_s(float(cached))), float(setting.compute_s(float(cached), float(prefill)))
-    again = float(setting.recompute_s(float(cached), float(prefill)))
-    overhead = load / compute
-    ratio = kappa.kappa_ratio(cached, prefill)
+    load = float(setting.transfer_s(float(cached)))
     loaded = float(costs.kv_bytes(setting.model, float(cached), setting.kv_dtype))
+    per_token, state = costs.held_bytes(setting.model, setting.kv_dtype)
+    compute = None if setting.cost_model is None else float(setting.compute_s(float(cached), float(prefill)))
     return {
         "cost_model": setting.cost_model,
         "cached_tokens": cached,
         "prefill_tokens": prefill,
-        "kappa_ratio": ratio,
-        "kappa_crit_here": ratio / overhead if overhead else None,
+        "kappa_ratio": kappa.kappa_ratio(cached, prefill),
+        "kv_bytes": loaded,
+        "kv_bytes_per_token": per_token,
+        "fixed_kv_bytes": state,
+        "transfer_s": load,
+        "compute_s": compute,
+        "ttft_floor_s": max(load, compute or 0.0),
+        "requests_per_s": serving.requests_per_s(setting.machine.bytes_per_s, loaded) if loaded else None,
+        **(dict.fromkeys(_OF_COMPUTE) if compute is None else _compared(setting, cached, prefill, (load, compute))),
+    }
+
+
+# What a turn's answer has only where t_GPU is known.
+_OF_COMPUTE = (
+    "kappa_crit_here", "pcie_overhead", "is_memory_bound", "ttft_s", "transfer_share", "layerwise_ttft_s",
+    "recompute_s", "faster", "load_pays", "load_from_cached_tokens", "needed_bytes_per_s",
+)  # fmt: skip
+
+
+def _compared(setting: Setting, cached: int, prefill: int, seconds: tuple[float, float]) -> Row:
+    load, compute = seconds
+    again = float(setting.recompute_s(float(cached), float(prefill)))
+    overhead = load / compute
+    loaded = float(costs.kv_bytes(setting.model, float(cached), setting.kv_dtype))
+    return {
+        "kappa_crit_here": kappa.kappa_ratio(cached, prefill) / overhead if overhead else None,
         "pcie_overhead": overhead,
         "is_memory_bound": load > compute,
         "ttft_s": kappa.ttft_s(load, compute),
-        "transfer_s": load,
-        "compute_s": compute,
         "transfer_share": kappa.transfer_share(overhead),
         "layerwise_ttft_s": serving.layerwise_ttft_s(load, compute, setting.model["layers"]),
         "recompute_s": again,
-        "faster": "load" if load + compute < again else "recompute",
-        "load_from_cached_tokens": loading_pays_from(setting, prefill),
-        "kv_bytes": loaded,
+        "faster": None if not cached else "load" if load + compute < again else "recompute",
+        **loading_pays(setting, prefill),
         "needed_bytes_per_s": serving.needed_bytes_per_s(loaded, compute),
-        "requests_per_s": serving.requests_per_s(setting.machine.bytes_per_s, loaded) if loaded else None,
     }
+
+
+def loading_pays(setting: Setting, prefill_tokens: int) -> Row:
+    """Return when loading is faster than computing again: `load_pays` always, from, never; `load_from_cached_tokens`.
+
+    The latter is 1 for always and None for never, that is for no K up to the model's context.
+
+    Args:
+        setting: Model, machine and way of counting.
+        prefill_tokens: T, at least 1.
+    """
+    first = loading_pays_from(setting, prefill_tokens)
+    word = "never" if first is None else "always" if first == 1 else "from"
+    return {"load_pays": word, "load_from_cached_tokens": first}
 
 
 def loading_pays_from(setting: Setting, prefill_tokens: int) -> int | None:
@@ -121,37 +157,3 @@ def _pays(setting: Setting, cached: Floats, prefill_tokens: int) -> npt.NDArray[
     loading = setting.transfer_s(cached) + setting.compute_s(cached, prefill)
     pays: npt.NDArray[np.bool_] = loading < setting.recompute_s(cached, prefill)
     return pays
-
-
-def workload_answer(setting: Setting, cached_tokens: Ints, prefill_tokens: Ints, block: int = 1) -> Row:
-    """Return the answer for all turns of a workload.
-
-    Args:
-        setting: Model, machine and way of counting.
-        cached_tokens: K of each turn, shape (turns,), at least one turn.
-        prefill_tokens: T of each turn, shape (turns,), at least 1 each.
-        block: Tokens in a block.
-    """
-    turns = order_turns(cached_tokens, prefill_tokens, block)
-    load, compute = setting.transfer_s(turns.cached), setting.compute_s(turns.cached, turns.prefill)
-    loaded = costs.kv_bytes(setting.model, turns.cached, setting.kv_dtype)
-    rate = setting.machine.bytes_per_s
-    shares = needed_shares(turns, loaded, compute, np.array([rate]))
-    is_reused = turns.cached > 0
-    saves = (load + compute < setting.recompute_s(turns.cached, turns.prefill))[is_reused]
-    over = turns.context > setting.model["max_context_tokens"]
-    mean_bytes = float(loaded.mean())
-    answer = {"cost_model": setting.cost_model, "turns": len(load)}
-    answer |= {name: float(values[0]) for name, values in shares.items()}
-    answer |= _quantiles("needed_bytes_per_s", loaded / compute)
-    answer |= _quantiles("ttft_s", load + compute)
-    return answer | {
-        "over_context_turn_share": float(over.mean()),
-        "load_is_faster_share": float(saves.mean()) if len(saves) else None,
-        "requests_per_s": serving.requests_per_s(rate, mean_bytes) if mean_bytes else None,
-    }
-
-
-def _quantiles(name: str, values: Floats) -> Row:
-    found = np.quantile(values, list(QUANTILES.values()))
-    return {f"{name}_{label}": float(value) for label, value in zip(QUANTILES, found, strict=True)}

@@ -44,14 +44,15 @@ def _escaped(letter: str) -> str:
 def _block(block: Block, *, is_sample: bool) -> str:
     mark = f" ({SAMPLE_MARK})" if is_sample else ""
     if isinstance(block, Grid):
-        return _table(block, mark)
+        return table(block, mark)
     if isinstance(block, Picture):
         link = f"![{escape(block.alt)}{mark}](figures/{block.name}.png)"
         return f"{link}\n\n{escape(block.caption)}{mark} ([SVG](figures/{block.name}.svg))"
     return f"> {escape(block.text)}" if block.is_warning else escape(block.text)
 
 
-def _table(grid: Grid, mark: str) -> str:
+def table(grid: Grid, mark: str = "") -> str:
+    """Return one table with its caption, a mark behind it, and its note."""
     rule = ["---" if grid.is_word(i) else "---:" for i in range(len(grid.columns))]
     lines = [f"**{escape(grid.caption)}**{mark}", "", _line([escape(c) for c in grid.columns]), _line(rule)]
     lines += [_line([escape(cell) for cell in row]) for row in grid.rows]

@@ -21,9 +21,18 @@ READING = (
 
 
 def value_grids(data: ReportData) -> list[Grid]:
-    """Return the printed values of hardware and models, then those of each workload."""
+    """Return the tables of the report's warehouse, see `grids_of`."""
+    return grids_of(data.paper_values)
+
+
+def grids_of(rows: list[Row]) -> list[Grid]:
+    """Return the printed values of hardware and models, then those of each workload.
+
+    Args:
+        rows: The view `paper_values`.
+    """
     groups: dict[str | None, list[Row]] = {}
-    for row in data.paper_values:
+    for row in rows:
         groups.setdefault(row["workload"], []).append(row)
     return [_grid(workload, rows) for workload, rows in groups.items()]
 

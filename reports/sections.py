@@ -167,7 +167,8 @@ def _crit(data: ReportData) -> Section:
     text = (
         "kappa_crit = kappa_M x kappa_HW, with kappa_M = 2 x active parameters / KV bytes of a token and kappa_HW = "
         "link bytes per second / accelerator FLOP per second. "
-        "Basis paper: the source paper's own inputs, to reproduce its tables. Basis physical: dense peak times a "
+        "Basis paper: the source paper's own inputs, to reproduce its tables; kappa_crit multiplies kappa_M and "
+        "kappa_HW as it printed them. Basis physical: dense peak times a "
         "stated sustained fraction, one direction of the "
         "link, large pinned copies; the sustained fractions are assumptions."
     )

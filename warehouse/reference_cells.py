@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +11,10 @@ import pyarrow as pa
 from warehouse import hardware_fields as h
 from warehouse.errors import KappaError
 from warehouse.schema import Field
+from warehouse.units import EXAMPLES, mistaken_for, parse_quantity
+
+_SHOWN = 40
+_FIRST_YEAR = 2000
 
 
 def failure(path: Path, row: int, column: str, why: str) -> KappaError:
@@ -20,7 +23,7 @@ def failure(path: Path, row: int, column: str, why: str) -> KappaError:
 
 
 def _flag(cell: str) -> bool:
-    return {"true": True, "false": False}[cell]
+    return {"true": True, "false": False}[cell.lower()]
 
 
 def _number(cell: str) -> float:
@@ -30,54 +33,101 @@ def _number(cell: str) -> float:
     return value
 
 
-_PARSERS: dict[pa.DataType, tuple[Callable[[str], object], str]] = {
-    pa.string(): (str, "text"),
-    pa.bool_(): (_flag, "true or false"),
-    pa.int32(): (int, "a whole number"),
-    pa.int64(): (int, "a whole number"),
-    pa.float64(): (_number, "a number"),
+def _whole(value: float, cell: str) -> int:
+    if not value.is_integer():
+        raise ValueError(cell)
+    # Above 2^53 a float drops digits that may be written out.
+    return int(cell) if cell.lstrip("+-").isdigit() else int(value)
+
+
+_KINDS = {
+    pa.string(): "text",
+    pa.bool_(): "true or false",
+    pa.int32(): "a whole number",
+    pa.int64(): "a whole number",
+    pa.float64(): "a number",
 }
 
 
 def typed_value(path: Path, row: int, field: Field, cell: str) -> object:
     """Return a cell as its field declares it, None for an empty one that may be.
 
+    A figure is a bare number in the declared unit, 989.5e12 or 70.5e9 alike, or carries a unit of the same quantity:
+    `989.5 TFLOP/s`, `64 GB/s`, `400 Gb/s`, `80 GiB`.
+
     Raises:
-        KappaError: it is empty, of another type, or out of bounds.
+        KappaError: it is empty, of another type, or out of bounds; the message says what it may be mistaken for.
     """
     text = cell.strip()
     if not text:
         if field.nullable:
             return None
         raise failure(path, row, field.name, "is empty")
-    parse, kind = _PARSERS[field.type]
     try:
-        value = parse(text)
-    except (ValueError, KeyError):
-        raise failure(path, row, field.name, f"{text!r} is not {kind}") from None
+        value = _parsed(field, text)
+    except (ValueError, KeyError, OverflowError):
+        written = f" in {field.unit}, nor one like {EXAMPLES[field.unit]}" if field.unit in EXAMPLES else ""
+        raise failure(path, row, field.name, f"{shown(text)} is not {_KINDS[field.type]}{written}") from None
     why = _broken_bound(field, value)
     if why:
-        raise failure(path, row, field.name, f"{text!r} {why}")
+        raise failure(path, row, field.name, f"{shown(text)} {why}")
     return value
 
 
+def shown(text: str) -> str:
+    """Return a cell as a message quotes it: a long one is cut.
+
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
+    """
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+def is_bare(cell: str) -> bool:
+    """Return whether a cell is a number without a unit."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(field: Field, text: str) -> object:
+    if pa.types.is_string(field.type):
+        return text
+    if pa.types.is_boolean(field.type):
+        return _flag(text)
+    has_unit = field.unit in EXAMPLES and not is_bare(text)
+    value = parse_quantity(text, field.unit) if has_unit else _number(text)
+    return value if pa.types.is_floating(field.type) else _whole(value, text)
+
+
 def _broken_bound(field: Field, value: object) -> str | None:
-    number = value if isinstance(value, int | float) else None
-    low = -math.inf if field.minimum is None else field.minimum
-    high = math.inf if field.maximum is None else field.maximum
     rules = (
         (field.values and value not in field.values, f"is not one of {', '.join(field.values)}"),
-        (field is h.RETRIEVED and not _is_day(str(value)), "is not a day (YYYY-MM-DD)"),
+        (field is h.RETRIEVED and not _is_day(str(value)), "is not a day (YYYY-MM-DD) since 2000"),
         (field is h.IS_EXAMPLE and value, "marks an example, which is no measurement"),
-        (number is not None and number < low, f"is below {low:g}"),
-        (number is not None and number > high, f"is above {high:g}"),
-        (field.unit.endswith("/s") and value == 0, "is no rate"),
     )
-    return next((why for is_broken, why in rules if is_broken), None)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return next((why for is_broken, why in rules if is_broken), None)
+    return _outside(field, value)
+
+
+def _outside(field: Field, value: float) -> str | None:
+    low = -math.inf if field.minimum is None else field.minimum
+    high = math.inf if field.maximum is None else field.maximum
+    if low <= value <= high:
+        return None
+    side = f"is below {low:g}" if value < low else f"is above {high:g}"
+    unit = "" if field.unit in ("", "1") else f" {field.unit}"
+    why = f" ({field.why_bounds})" if field.why_bounds else ""
+    mistaken = mistaken_for(value, field.unit, low, high)
+    return f"{side}{unit}{why}" + (f": {mistaken}" if mistaken else "")
 
 
 def _is_day(text: str) -> bool:
     try:
-        return dt.date.fromisoformat(text).isoformat() == text
+        day = dt.date.fromisoformat(text)
     except ValueError:
         return False
+    return day.isoformat() == text and day.year >= _FIRST_YEAR

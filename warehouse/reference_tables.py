@@ -6,10 +6,19 @@ from dataclasses import replace
 
 from warehouse import fields as f
 from warehouse import hardware_fields as h
+from warehouse import reference_fields as r
 from warehouse.schema import Table
 from warehouse.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PLATFORMS, PUBLISHED
 
-_TYPED_MODELS = tuple(field for field in MODELS.fields if field is not h.FLOPS_PER_TOKEN)
+# What `models` has from a formula, or from `indexers`.
+_FROM_ELSEWHERE = {h.FLOPS_PER_TOKEN.name, *(field.name for field in h.INDEXER)}
+_TYPED_MODELS = tuple(field for field in MODELS.fields if field.name not in _FROM_ELSEWHERE)
+INDEXERS = Table(
+    "indexers",
+    "the indexer of one model, which picks the tokens that its attention computes",
+    ("model",),
+    (h.MODEL, *h.INDEXER, h.RETRIEVED, h.CONFIDENCE, f.SOURCE),
+)
 # Measured platforms come from `measured`, with their figures.
 _TYPED_PLATFORMS = tuple(
     replace(field, values=("paper", "physical")) if field is h.BASIS else field for field in PLATFORMS.fields
@@ -23,6 +32,7 @@ PAPER_MODELS = Table(
         replace(h.ACTIVE_PARAMS, nullable=False),
         replace(h.KV_BYTES_PER_TOKEN, nullable=False),
         h.PRINTED_KAPPA_M,
+        h.RETRIEVED,
         f.SOURCE,
     ),
 )
@@ -30,13 +40,13 @@ PAPER_ACCELERATORS = Table(
     "paper_accelerators",
     "one accelerator as the paper puts it into its formulae",
     ("accelerator",),
-    (h.ACCELERATOR, h.EFFECTIVE_FLOP_PER_S, f.SOURCE),
+    (h.ACCELERATOR, h.EFFECTIVE_FLOP_PER_S, h.RETRIEVED, f.SOURCE),
 )
 PAPER_LINKS = Table(
     "paper_links",
     "one link as the paper puts it into its formulae",
     ("link",),
-    (h.LINK, h.BYTES_PER_S, f.SOURCE),
+    (h.LINK, h.BYTES_PER_S, h.RETRIEVED, f.SOURCE),
 )
 MEASURED = Table(
     "measured",
@@ -77,27 +87,50 @@ MEASUREMENTS = Table(
         h.SIZE,
         h.RATE,
         h.RATE_UNIT,
+        f.SOURCE,
     ),
 )
+TRANSFER_RULES = Table(
+    "transfer_rules",
+    "one rule of thumb about copies: it is no measurement of a machine and never makes a link by itself",
+    ("rule",),
+    (
+        r.RULE, r.ABOUT, r.LEAST_COPY, r.MOST_COPY, r.LEAST_RATE, r.MOST_RATE, r.LEAST_SHARE, r.MOST_SHARE,
+        h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
+    ),
+)  # fmt: skip
+TRACES = Table(
+    "traces",
+    "one trace or data set as others measured it: kappa reads none of these figures into its own",
+    ("trace",),
+    (
+        r.TRACE, r.ORIGIN, r.REQUESTS, r.INPUT_MEAN, r.INPUT_P50, r.INPUT_P90, r.INPUT_P99, r.REPLY_MEAN, r.REPLY_P50,
+        r.REUSE, r.NEW_P50, r.REUSED_P50, r.TRACE_BLOCK, h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
+    ),
+)  # fmt: skip
 REFERENCE: dict[str, Table] = {
     "models": Table("models", MODELS.grain, MODELS.key, _TYPED_MODELS),
+    "indexers": INDEXERS,
     "accelerators": ACCELERATORS,
     "links": LINKS,
     "platforms": Table("platforms", PLATFORMS.grain, PLATFORMS.key, _TYPED_PLATFORMS),
     "headlines": HEADLINES,
     "measured": MEASURED,
     "measurements": MEASUREMENTS,
+    "transfer_rules": TRANSFER_RULES,
+    "traces": TRACES,
     "paper_models": PAPER_MODELS,
     "paper_accelerators": PAPER_ACCELERATORS,
     "paper_links": PAPER_LINKS,
     "published": PUBLISHED,
 }
 # Tables that a user adds rows to, in HOME/reference/<name>.csv.
-USER_TABLES = ("models", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
+USER_TABLES = ("models", "indexers", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
 USER_FOLDER = "reference"
 NAMES_FROM = {
     "platforms": {"accelerator": "accelerators", "link": "links"},
     "headlines": {"model": "models", "accelerator": "accelerators", "link": "links"},
+    "indexers": {"model": "models"},
     "paper_models": {"model": "models"},
     "paper_accelerators": {"accelerator": "accelerators"},
     "paper_links": {"link": "links"},

@@ -22,7 +22,10 @@ DUCKDB_TYPES = {
 
 @dataclass(frozen=True)
 class Field:
-    """One column: its name, type, unit and what may stand in it; `meanings` are those of `values`, in their order."""
+    """One column: its name, type, unit and what may stand in it.
+
+    `meanings` are those of `values`, in their order; `why_bounds` is the reason of least and greatest value.
+    """
 
     name: str
     type: pa.DataType
@@ -33,6 +36,7 @@ class Field:
     maximum: float | None = None
     values: tuple[str, ...] = ()
     meanings: tuple[str, ...] = ()
+    why_bounds: str = ""
 
     def or_null(self, description: str = "") -> Field:
         """Return the same field where a table may leave it empty; `description` says when."""
@@ -56,6 +60,14 @@ class Field:
         high = "" if self.maximum is None else f"<= {self.maximum:g}"
         return ", ".join(part for part in (low, high, " / ".join(self.values)) if part)
 
+    def limits(self) -> str:
+        """Return the bounds with their reason.
+
+        >>> Field("tdp_w", pa.float64(), "W", "", minimum=5, why_bounds="cards").limits()
+        '>= 5: cards'
+        """
+        return ": ".join(part for part in (self.bounds(), self.why_bounds) if part)
+
     def comment(self) -> str:
         """Return all that is declared of the column beyond name and type, as the database tells it.
 
@@ -63,7 +75,7 @@ class Field:
         'K [tokens] (>= 0)'
         """
         explained = "; ".join(f"{value}: {why}" for value, why in zip(self.values, self.meanings, strict=False))
-        bounds = " or ".join(part for part in (explained or self.bounds(), "NULL" if self.nullable else "") if part)
+        bounds = " or ".join(part for part in (explained or self.limits(), "NULL" if self.nullable else "") if part)
         parts = (self.description, f"[{self.unit}]" if self.unit else "", f"({bounds})" if bounds else "")
         return " ".join(part for part in parts if part)
 
@@ -140,7 +152,7 @@ class Table:
 def _dictionary_line(field: Field) -> str:
     null = "yes" if field.nullable else ""
     kind = DUCKDB_TYPES[field.type]
-    return f"| `{field.name}` | {kind} | {field.unit} | {null} | {field.bounds()} | {field.description} |"
+    return f"| `{field.name}` | {kind} | {field.unit} | {null} | {field.limits()} | {field.description} |"
 
 
 def quoted(text: str) -> str:

@@ -89,10 +89,11 @@ MODELS = Table(
     ("model",),
     (
         h.MODEL, f.REPO_ID, h.ATTENTION, h.TOTAL_PARAMS, h.ACTIVE_PARAMS, h.LAYERS, h.HEADS, h.KV_HEADS,
-        h.HEAD_DIM, h.KV_BYTES_PER_TOKEN, h.FLOPS_PER_TOKEN, f.MAX_CONTEXT_TOKENS, f.TOKENIZER,
+        h.HEAD_DIM, h.KV_BYTES_PER_TOKEN, h.FLOPS_PER_TOKEN, h.MODEL_CONTEXT, f.TOKENIZER,
         h.IS_TOKENIZER_PROXY, h.IS_MOE, h.EXPERTS, h.EXPERTS_PER_TOKEN, h.LAYER_PARAMS, h.HEAD_PARAMS,
         h.FULL_LAYERS, h.SLIDING_LAYERS, h.LINEAR_LAYERS, h.SLIDING_WINDOW, h.V_HEAD_DIM, h.KV_LORA_RANK,
-        h.QK_ROPE_HEAD_DIM, h.MARGINAL_KV_BYTES, h.FIXED_STATE_BYTES, h.INDEXER_BYTES, h.ATTENTION_FLOPS,
+        h.QK_ROPE_HEAD_DIM, h.MARGINAL_KV_BYTES, h.MARGINAL_FP8_KV_BYTES, h.FIXED_STATE_BYTES, h.INDEXER_BYTES,
+        *(field.or_null() for field in h.INDEXER), h.ATTENTION_FLOPS,
         h.SLIDING_ATTENTION_FLOPS, h.ABSORBED_ATTENTION_FLOPS, h.MLA_UPPROJECTION_FLOPS, h.NOTE, h.RETRIEVED,
         h.CONFIDENCE, f.SOURCE,
     ),
@@ -226,6 +227,7 @@ PUBLISHED = Table(
         f.SOURCE,
         h.PRINTED_DIGIT,
         h.WHY,
+        h.RETRIEVED,
     ),
 )
 PAPER_COMPARISON = Table(
@@ -233,7 +235,7 @@ PAPER_COMPARISON = Table(
     "one published figure with ours beside it",
     ("quantity", "source"),
     (
-        *(field for field in PUBLISHED.fields if field not in (h.PRINTED_DIGIT, h.WHY)),
+        *(field for field in PUBLISHED.fields if field not in (h.PRINTED_DIGIT, h.WHY, h.RETRIEVED)),
         f.OURS,
         f.RATIO,
         f.IS_FULL_SET,

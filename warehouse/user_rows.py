@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.errors import KappaError
-from warehouse.reference_rows import load_reference
+from warehouse.reference_rows import check_new_rows, load_reference
 from warehouse.reference_tables import REFERENCE
 
 
 def put_rows(user: Path, name: str, rows: list[dict[str, Any]], replacing: tuple[str, ...]) -> Path:
     """Add rows to HOME/reference/`name`.csv, in the place of those with the same `replacing` columns.
 
-    The file is whole at any moment. Rows of a user that stand there already are kept, and checked first.
+    The file is whole at any moment. Rows of a user that stand there already are kept. All are checked before they are
+    written, so that a file that kappa writes can be read again.
 
     Args:
         user: The folder of a user's own rows.
@@ -24,12 +25,13 @@ def put_rows(user: Path, name: str, rows: list[dict[str, Any]], replacing: tuple
         replacing: Columns that tell whose rows are replaced.
 
     Raises:
-        KappaError: the file that is there cannot be used, or cannot be written.
+        KappaError: the file that is there cannot be used, a new row cannot, or the file cannot be written.
     """
     table, path = REFERENCE[name], user / f"{name}.csv"
     news = {tuple(row[column] for column in replacing) for row in rows}
     kept = [row for row in load_reference(name, user=user).to_pylist() if tuple(row[c] for c in replacing) not in news]
     lines = [[_cell(row[column]) for column in table.names] for row in (*kept, *rows)]
+    check_new_rows(name, path, [dict(zip(table.names, line, strict=True)) for line in lines], user)
     temporary = path.with_name(f".{name}-{uuid.uuid4().hex[:8]}")
     try:
         user.mkdir(parents=True, exist_ok=True)

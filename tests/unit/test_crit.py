@@ -152,8 +152,8 @@ class TestCommand:
         """Every option narrows; the printed 14.3 of the paper."""
         names = ("--model", "llama-3.1-70b", "--accelerator", "h100-sxm", "--link", "pcie5-x16", "--basis", "paper")
         (row,) = crit(*names)
-        # 0.42e6 x 67.109e9 / 1979e12 = 14.24
-        assert row["kappa_crit"] == pytest.approx(14.24, abs=0.005)
+        # 0.42e6 x 34e-6 = 14.28, both as printed
+        assert row["kappa_crit"] == pytest.approx(14.28)
         (half,) = crit(*names, "--kv-dtype", "fp8")
         assert half["kappa_crit"] == pytest.approx(2 * row["kappa_crit"])
 
@@ -170,11 +170,12 @@ class TestCommand:
         [
             (["--model", "llama-70b"], "unknown model 'llama-70b', nearest are"),
             (["--accelerator", "H100"], "unknown accelerator 'H100', nearest are h100-sxm"),
+            (["--model", "LLAMA-3.1-71B"], "unknown model 'LLAMA-3.1-71B', nearest are llama-3.1-70b"),
             (["--link", "pcie5"], "unknown link 'pcie5', nearest are"),
             (["--kv-dtype", "fp4"], "unknown kv dtype 'fp4', nearest are fp8"),
             (["--bandwidth", "15"], "bandwidth '15' is not understood"),
             (["--tensor-parallel", "0"], "--tensor-parallel 0 is not possible, it is a number of GPUs"),
-            (["--accelerator", "tpu-v5e"], "nothing fits"),
+            (["--accelerator", "tpu-v5e", "--basis", "measured"], "nothing fits"),
         ],
     )
     def test_errors(self, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
@@ -205,7 +206,7 @@ class TestCommand:
     ("options", "said"),
     [
         ("--chunk 256", "--chunk needs a turn or a workload"),
-        ("--tier nvme-gen5-x4 --output-tokens 5", "--tier and --output-tokens needs a turn or a workload"),
+        ("--tier nvme-gen5-x4 --output-tokens 5", "--tier and --output-tokens need a turn or a workload"),
         ("--cached-tokens 5 --new-tokens 5 --output-tokens -3", "--output-tokens -3 is not possible"),
         ("--cached-tokens 5 --new-tokens 5 --pool-tokens 0", "--pool-tokens 0 is not possible"),
         ("--cached-tokens 5 --new-tokens 5 --idle-w nan --busy-w 5", "--idle-w or --busy-w is not possible"),

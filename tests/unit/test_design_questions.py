@@ -36,8 +36,8 @@ def test_the_printed_values() -> None:
         assert (qwen["nvlink-c2c", variant], deepseek["nvlink-c2c", variant]) == pytest.approx(expected)
     assert qwen["unified-memory", "8000 GB/s"] == pytest.approx(368)
     assert deepseek["unified-memory", "8000 GB/s"] == pytest.approx(1696)
-    # today: 0.23e6 x 67.109e9 / 5000e12 = 3.087
-    assert qwen["nvlink-c2c", "pcie5-x16"] == pytest.approx(3.087, abs=1e-3)
+    # today: 0.23e6 x 13.5e-6 = 3.105, both as printed
+    assert qwen["nvlink-c2c", "pcie5-x16"] == pytest.approx(3.105)
 
 
 def test_physical_by_hand() -> None:

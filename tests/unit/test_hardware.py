@@ -94,18 +94,18 @@ def test_kappa_hw_of_the_paper(tables: dict[str, pa.Table], accelerator: str, li
 @pytest.mark.parametrize(
     ("model", "platform", "printed", "tolerance"),
     [
-        # 0.42e6 x 67.109e9 / 1979e12 = 14.24 (the paper: 0.42 x 34 = 14.28)
-        ("llama-3.1-70b", ("h100-sxm", "pcie5-x16"), 14.3, 0.01),
+        # 0.42e6 x 34e-6 = 14.28
+        ("llama-3.1-70b", ("h100-sxm", "pcie5-x16"), 14.3, 0.002),
         # 0.42e6 x 15.729e9 / 1979e12 = 3.338, printed 3.3
         ("llama-3.1-70b", ("h100-sxm", PAPER_ENGINE), 3.3, 0.05 / 3.3),
-        # 0.23e6 x 33.91e-6 = 7.80
-        ("qwen3-235b-a22b", ("h100-sxm", "pcie5-x16"), 7.8, 0.01),
+        # 0.23e6 x 34e-6 = 7.82
+        ("qwen3-235b-a22b", ("h100-sxm", "pcie5-x16"), 7.8, 0.003),
         # 0.23e6 x 7.948e-6 = 1.828, printed 1.8
         ("qwen3-235b-a22b", ("h100-sxm", PAPER_ENGINE), 1.8, 0.05 / 1.8),
-        # 1.42e6 x 53.77e-6 = 76.35: the upper end of the printed range, with the misprinted kappa_M
+        # 1.42e6 x 53.8e-6 = 76.4: the upper end of the printed range, with the misprinted kappa_M
         ("llama-3.1-405b", ("a100-sxm-80gb", "pcie4-x16"), 76, 0.01),
-        # 0.07e6 x 13.42e-6 = 0.94, printed 1: the lower end
-        ("qwen3-30b-a3b", ("b200-sxm", "pcie5-x16"), 1, 0.5),
+        # 0.07e6 x 13.5e-6 = 0.945, printed 1: the lower end
+        ("qwen3-30b-a3b", ("b200-sxm", "pcie5-x16"), 1, 0.06),
         # 0.23e6 x 900e9 / 5000e12 = 41.4
         ("qwen3-235b-a22b", ("b200-sxm", "nvlink-c2c"), 41.5, 0.01),
         # 1.06e6 x 1.8e-4 = 190.8
@@ -119,9 +119,44 @@ def test_kappa_hw_of_the_paper(tables: dict[str, pa.Table], accelerator: str, li
 def test_kappa_crit_of_the_paper(
     tables: dict[str, pa.Table], model: str, platform: tuple[str, str], printed: float, tolerance: float
 ) -> None:
-    """Products of the printed kappa_M: within 1 %, or equal after rounding to the printed digits."""
+    """Products of the printed entries: within 1 %, or equal after rounding to the printed digits."""
     row = crit(tables, model=model, accelerator=platform[0], link=platform[1], basis="paper")
     assert row["kappa_crit"] == pytest.approx(printed, rel=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("model", "accelerator", "link", "exact"),
+    [
+        # kappa_M x kappa_HW as printed, in units of 1e6 and 1e-6
+        ("llama-3.1-70b", "h100-sxm", "pcie5-x16", 0.42 * 34),
+        ("llama-3.1-70b", "h100-sxm", "pcie4-x16", 0.42 * 17),
+        ("qwen3-235b-a22b", "h100-sxm", "pcie5-x16", 0.23 * 34),
+        ("llama-3.1-405b", "a100-sxm-80gb", "pcie4-x16", 1.42 * 53.8),
+        ("deepseek-v3", "a100-sxm-80gb", "pcie5-x16", 1.06 * 107.5),
+        ("qwen3-30b-a3b", "b200-sxm", "pcie5-x16", 0.07 * 13.5),
+        ("qwen3-30b-a3b", "b200-sxm", "pcie4-x16", 0.07 * 6.7),
+        # no kappa_HW is printed: 15 x 1.048576 / 1979 and 900 / 5000 and 8000 / 5000, times 1000
+        ("llama-3.1-70b", "h100-sxm", PAPER_ENGINE, 0.42 * 15.72864 / 1979 * 1000),
+        ("deepseek-v3", "b200-sxm", "nvlink-c2c", 1.06 * 900 / 5000 * 1000),
+        ("deepseek-v3", "b200-sxm", "unified-hbm", 1.06 * 8000 / 5000 * 1000),
+    ],
+)
+def test_the_paper_multiplies_printed_entries(
+    tables: dict[str, pa.Table], model: str, accelerator: str, link: str, exact: float
+) -> None:
+    """kappa_crit is the product of printed entries where both are printed; kappa_HW itself stays unrounded."""
+    row = crit(tables, model=model, accelerator=accelerator, link=link, basis="paper")
+    assert row["kappa_crit"] == pytest.approx(exact, rel=1e-12)
+    half = crit(tables, model=model, accelerator=accelerator, link=link, basis="paper", kv_dtype="fp8")
+    assert half["kappa_crit"] == pytest.approx(2 * exact, rel=1e-12)
+
+
+def test_printed_kappa_m_stands_once(tables: dict[str, pa.Table]) -> None:
+    """What the paper's basis multiplies is what `published` says that it printed."""
+    del tables
+    published = {row["statistic"]: row["value"] for row in load_reference("published").to_pylist()}
+    for row in load_reference("paper_models").to_pylist():
+        assert row["printed_kappa_m_flop_per_byte"] == published[f"{row['model']}//"]
 
 
 def test_asserted_hardware_figures_are_met(tables: dict[str, pa.Table]) -> None:

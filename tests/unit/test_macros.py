@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import attention, cache, kappa, serving, weights
+from pipelines import weights
+from pipelines.formulas import MODULES, first_words, formulas, source_of
 from warehouse.database import add_macros
 from warehouse.engine import fetch, in_memory
 
-MODULES = (kappa, attention, cache, weights, serving)
-
-
-def formulas(module: ModuleType) -> dict[str, Callable[..., Any]]:
-    """Return the public functions that a module itself defines."""
-    functions = inspect.getmembers(module, inspect.isfunction)
-    return {name: f for name, f in functions if f.__module__ == module.__name__ and not name.startswith("_")}
-
-
-FORMULAS = {name: function for module in MODULES for name, function in formulas(module).items()}
+FORMULAS = formulas()
 
 TOKENS = st.integers(1, 10**7)
 CACHED = st.integers(0, 10**7)
@@ -50,7 +42,8 @@ RANGES: dict[str, st.SearchStrategy[Any]] = {
     "active_params": PARAMS, "total_params": PARAMS, "layer_params": PARAMS, "head_params": PARAMS, "params": PARAMS,
     "experts": st.integers(1, 512), "experts_per_token": st.just(1),
     "flops_per_token": RATE, "recompute_flops_per_token": RATE, "attention_flops": RATE, "pairs": TOKENS,
-    "flops_per_pair": PAIR, "expanded_flops_per_pair": PAIR, "absorbed_flops_per_pair": PAIR,
+    "index_heads": SMALL, "index_head_dim": SMALL, "indexer_flops_per_pair": PAIR, "attended_pairs": TOKENS,
+    "picked_pairs": TOKENS, "flops_per_pair": PAIR, "expanded_flops_per_pair": PAIR, "absorbed_flops_per_pair": PAIR,
     "upprojection_flops_per_token": PARAMS,
     "kv_bytes_per_token": BYTES, "window_bytes_per_token": BYTES, "chunk_bytes_per_token": BYTES,
     "state_bytes": BYTES, "bf16_bytes": BYTES, "kv_bytes": BYTES, "kv_bytes_per_request": st.integers(0, 10**12),
@@ -76,21 +69,27 @@ def sql() -> Iterator[Callable[..., Any]]:
 
 
 def test_every_formula_has_its_macro() -> None:
-    """Same names and same arguments in the same order, on both sides."""
+    """Same names and same arguments in the same order, on both sides: no formula without macro, no macro without."""
     with in_memory() as connection:
         add_macros(connection)
         query = "SELECT function_name, parameters FROM duckdb_functions() WHERE schema_name = 'main' AND NOT internal"
         macros = {row["function_name"]: tuple(row["parameters"]) for row in fetch(connection, query).to_pylist()}
+    assert FORMULAS.keys() - macros.keys() == set()
+    assert macros.keys() - FORMULAS.keys() == set()
     assert macros == {name: tuple(inspect.signature(f).parameters) for name, f in FORMULAS.items()}
 
 
 @pytest.mark.parametrize("name", sorted(FORMULAS))
 def test_docstring_is_complete(name: str) -> None:
-    """A formula says what it returns and in which unit."""
+    """A formula says what it returns and in which unit, and where it comes from."""
     text = inspect.getdoc(FORMULAS[name]) or ""
-    assert text.startswith("Return ")
-    units = r"token|byte|FLOP|second|dimensionless|share|watts|joules|parameters|requests|kappa_crit is multiplied"
-    assert re.search(units, text)
+    first = text.split("\n\n")[0]
+    assert first.startswith("Return ")
+    units = r"token|byte|FLOP|seconds|dimensionless|0 to 1|max\(|watts|joules|parameters|requests a second|pairs"
+    assert re.search(units, first)
+    # one source of its own of at least three words: a publication, a config, or the derivation in a line
+    assert text.count("Source: ") == 1
+    assert len(source_of(FORMULAS[name]).split()) >= 3
 
 
 @pytest.mark.parametrize("name", sorted(FORMULAS))
@@ -146,8 +145,19 @@ def test_macros_work_in_an_attached_database(tmp_path: Path) -> None:
 
 
 def test_docs_list_every_formula() -> None:
-    """The page on kappa_crit quotes each formula with its arguments and what it returns."""
+    """The page on kappa_crit quotes each formula with its arguments and what it returns, and no other."""
     text = (Path(__file__).parents[2] / "docs" / "kappa-crit.md").read_text("utf8")
-    for name, function in FORMULAS.items():
-        first = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
-        assert f"| `{name}({', '.join(inspect.signature(function).parameters)})` | {first} |" in text
+    quoted = {
+        f"| `{name}({', '.join(inspect.signature(function).parameters)})` | {first_words(function)} "
+        f"| {source_of(function)} |"
+        for name, function in FORMULAS.items()
+    }
+    assert set(re.findall(r"^\| `\w+\(.+$", text, re.MULTILINE)) == quoted
+
+
+def test_no_formula_is_left_out() -> None:
+    """Every public function of the five modules is a formula, by its own definition and not by an import."""
+    for module in MODULES:
+        tree = ast.parse(inspect.getsource(module))
+        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name[0] != "_"}
+        assert {name for name, function in FORMULAS.items() if function.__module__ == module.__name__} == defined

@@ -223,6 +223,6 @@ def test_quoted(text: str) -> None:
 
 def test_examples_in_docstrings() -> None:
     """The worked examples hold."""
-    # bounds, comment, label and quoted
-    assert doctest.testmod(schema).attempted == 4
+    # bounds, limits, comment, label and quoted
+    assert doctest.testmod(schema).attempted == 5
     assert doctest.testmod(schema).failed == 0

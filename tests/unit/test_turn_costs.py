@@ -244,6 +244,8 @@ def test_arrays_give_what_numbers_give(models: dict[str, dict[str, Any]], turns:
         # no full layer at all: 4,096 tokens of window, whatever K is
         ("mistral-7b-v0.1", 20_000, 536_870_912),
         ("llama-3.1-70b", 10_000, 3_276_800_000),
+        # 24 layers x (512 + 64) x 2 bytes, and the state of 69 layers
+        ("kimi-k3", 10_000, 27_648 * 10_000 + 449_372_160),
     ],
 )
 def test_bytes_that_are_not_constant(models: dict[str, dict[str, Any]], model: str, cached: int, expected: int) -> None:
@@ -251,12 +253,44 @@ def test_bytes_that_are_not_constant(models: dict[str, dict[str, Any]], model: s
     assert costs.kv_bytes(models[model], float(cached), "bf16") == expected
 
 
+def test_an_fp8_cache_that_is_not_half(models: dict[str, dict[str, Any]]) -> None:
+    """DeepSeek-V4 keeps a part of each entry in bf16: its fp8 bytes are its own, and others are half."""
+    row = models["deepseek-v4-flash"]
+    # 3,850 a token and not 6,880 / 2; windows full after 128 tokens: 5,636,096 / 2
+    assert costs.kv_bytes(row, 10_000.0, "fp8") == 3_850 * 10_000 + 2_818_048
+    assert costs.kv_bytes(row, 10_000.0, "bf16") == 6_880 * 10_000 + 5_636_096
+    # 327,680 / 2
+    assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, "fp8") == 163_840
+
+
 def test_what_the_tables_do_not_know_is_not_computed(models: dict[str, dict[str, Any]]) -> None:
-    """An indexer's work over the context has no figure, and a model without parameters has no 2N."""
-    assert costs.is_known(models["deepseek-v3.2"], "2n")
-    assert not costs.is_known(models["deepseek-v3.2"], "attention")
-    assert not costs.is_known(models["kimi-k3"], "2n")
+    """A model without parameters has no 2N, one without its indexer no attention; what is missing is named."""
+    assert costs.is_known(models["deepseek-v3.2"], "full")
+    bare = models["deepseek-v3.2"] | {"index_heads": None, "index_picked_tokens": None}
+    assert costs.is_known(bare, "2n")
+    assert costs.unknown(bare, "attention") == ("index_heads", "index_picked_tokens")
+    assert costs.unknown(models["kimi-k3"] | {"active_params": None}, "2n") == ("active_params",)
+    assert "attention" in costs.unknown(models["deepseek-v4-pro"], "full")
     assert costs.is_known(models["gpt-oss-20b"], "full")
+
+
+def test_an_indexer_scores_every_pair_and_attention_computes_those_it_picks(models: dict[str, dict[str, Any]]) -> None:
+    """DeepSeek-V3.2: 64 heads of 128 pick 2,048 tokens for each new one; GLM-5 has 32 heads."""
+    row = models["deepseek-v3.2"]
+    # a score: 2 x 61 x 64 x 129 = 1,007,232; pairs 2 x 10,000 + 3 = 20,003; picked 2 x 2,048 = 4,096, absorbed
+    expected = 1_007_232 * 20_003 + 16_990_208 * 4_096
+    assert costs.context_flops(row, 10_000.0, 2.0) == expected
+    # while fewer than 2,048 tokens stand, every pair is picked: T = 1,000 after K = 500 has 1,000,500 pairs,
+    # expanded 4,997,120 x 1,000,500 + 2,046,820,352 x 500 = 6.023e12 < absorbed 1.700e13
+    pairs = 1000 * 500 + 1000 * 1001 // 2
+    assert costs.context_flops(row, 500.0, 1000.0) == 4_997_120 * pairs + 2_046_820_352 * 500 + 1_007_232 * pairs
+    # beyond, one by one: token i of 600 sees min(K + i, 2,048)
+    picked = sum(min(1800 + i, 2048) for i in range(1, 601))
+    glm = models["glm-5"]
+    seen = 600 * 1800 + 600 * 601 // 2
+    # 2 x 78 x 32 x 129 = 643,968
+    mla = min(5_111_808 * picked + 2_290_089_984 * 1800, 10_862_592 * picked)
+    assert costs.context_flops(glm, 1800.0, 600.0) == mla + 643_968 * seen
 
 
 @pytest.mark.parametrize(("tensor_parallel", "bytes_factor"), [(1, 1), (8, 8), (16, 8)])

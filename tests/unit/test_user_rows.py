@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,16 @@ import pytest
 
 from assets.cli import main
 from pipelines.boundness import boundness
-from pipelines.costs import is_known
-from pipelines.hardware import hardware_tables
+from pipelines.costs import Machine, is_known, kv_bytes, transfer_s
+from pipelines.hardware import crit_rows, hardware_tables
+from pipelines.machines import read_sources
 from pipelines.units import parse_bytes_per_s
 from warehouse.errors import KappaError
 from warehouse.reference_rows import FOLDER, load_reference, user_folder, user_rows_identity
 from warehouse.reference_tables import USER_TABLES
 from warehouse.user_rows import put_rows
 
-SURE = {"retrieved": "2026-11-29", "confidence": "high", "source": "our own box"}
+SURE = {"retrieved": "2024-05-01", "confidence": "high", "source": "our own box"}
 OURS: dict[str, list[dict[str, Any]]] = {
     "models": [
         {
@@ -108,7 +110,7 @@ def test_kappa_crit_knows_them(user: Path, capsys: pytest.CaptureFixture[str]) -
     rows = json.loads(capsys.readouterr().out)
     assert {"our-1b"} < {row["model"] for row in rows}
     assert {"our-gpu"} < {row["accelerator"] for row in rows}
-    assert main(["crit", "--home", home, "--model", "our-1B"]) == 1
+    assert main(["crit", "--home", home, "--model", "our-1x"]) == 1
     assert "nearest are our-1b" in capsys.readouterr().err
 
 
@@ -119,14 +121,14 @@ def test_kappa_crit_knows_them(user: Path, capsys: pytest.CaptureFixture[str]) -
         ("models", {"source": ""}, "row 2, column source: is empty"),
         ("models", {"retrieved": "yesterday"}, "row 2, column retrieved: 'yesterday' is not a day"),
         ("models", {"model": "llama-3.1-8b"}, "row 2, column model: the same as in row 2 of"),
-        ("models", {"kv_bytes": 5120}, "row 1, column kv_bytes: the columns have to be"),
+        ("models", {"kv_bytes": 5120}, "row 1, column kv_bytes: unknown 'kv_bytes'; the columns have to be"),
         (
             "accelerators",
-            {"dense_bf16_flop_per_s": "100 TFLOP/s"},
-            "row 2, column dense_bf16_flop_per_s: '100 TFLOP/s'",
+            {"dense_bf16_flop_per_s": "100 GB/s"},
+            "row 2, column dense_bf16_flop_per_s: '100 GB/s' is not a number in FLOP/s, nor one like 989.5TFLOP/s",
         ),
-        ("accelerators", {"hbm_bytes": "-1"}, "row 2, column hbm_bytes: '-1' is below 0"),
-        ("links", {"peak_bytes_per_s": "20GB/s"}, "row 2, column peak_bytes_per_s: '20GB/s' is not a number"),
+        ("accelerators", {"hbm_bytes": "-1"}, "row 2, column hbm_bytes: '-1' is below 1e+09 bytes"),
+        ("links", {"peak_bytes_per_s": "20GB"}, "row 2, column peak_bytes_per_s: '20GB' is not a number"),
         ("links", {"kind": "cable"}, "row 2, column kind: 'cable' is not one of pcie"),
         ("platforms", {"link": "their-link"}, "row 2, column link: 'their-link' is not in links.csv"),
         (
@@ -150,7 +152,7 @@ def test_without_a_source_unit_or_date(user: Path) -> None:
     """A column that tells where a figure comes from cannot be left out."""
     rows = [{key: value for key, value in OURS["links"][0].items() if key != "source"}]
     write(user / "links.csv", rows)
-    with pytest.raises(KappaError, match="row 1, column source: the columns have to be"):
+    with pytest.raises(KappaError, match="row 1, column source: missing 'source'; the columns have to be"):
         load_reference("links", user=user)
 
 
@@ -170,6 +172,58 @@ def test_identity_follows_every_byte(user: Path) -> None:
     assert user_rows_identity(user / "none") == user_rows_identity(None) == ""
 
 
+def test_the_examples_of_the_docs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files in docs/own-rows.md are read, and the error shown there is what is told."""
+    text = (Path(__file__).parents[2] / "docs" / "own-rows.md").read_text("utf8")
+    folder = user_folder(tmp_path)
+    folder.mkdir()
+    blocks = re.findall(r"`reference/(\w+\.csv)`:\n\n```csv\n(.*?)```", text, re.DOTALL)
+    assert [name for name, _ in blocks] == ["accelerators.csv", "links.csv", "platforms.csv"]
+    for name, block in blocks:
+        (folder / name).write_text(block, "utf8")
+    chosen = ["--model", "llama-3.1-70b", "--accelerator", "our-gpu", "--format", "json"]
+    assert main(["crit", "--home", str(tmp_path), *chosen]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    # 2 x 70,553,706,496 / 327,680 x 27e9 / (0.55 x 400e12) = 430,625.6 x 1.227273e-4 = 52.849
+    assert row["kappa_crit"] == pytest.approx(52.849, rel=1e-4)
+    rates = {row["link"]: row["peak_bytes_per_s"] for row in load_reference("links", user=folder).to_pylist()}
+    # 400e9 / 8
+    assert rates["our-network"] == 50e9
+    (folder / "links.csv").write_text(blocks[1][1].replace("31.5e9", "64"), "utf8")
+    assert main(["crit", "--home", str(tmp_path), *chosen]) == 1
+    told = capsys.readouterr().err.replace(str(folder), "data/reference")
+    assert told.strip() in text
+
+
+def test_a_model_without_parameters_has_its_bytes(user: Path) -> None:
+    """Bytes a token and the time to load them need no parameters; kappa_crit does, and is empty."""
+    spoil(user, "models", total_params="", active_params="", layer_params="", head_params="")
+    tables = hardware_tables(FOLDER, user)
+    (model,) = [row for row in tables["models"].to_pylist() if row["model"] == "our-1b"]
+    assert not is_known(model, "2n")
+    # 5120 bytes x 1000 tokens at 1e10 bytes/s; half of that at fp8
+    assert (model["kv_bytes_per_token"], kv_bytes(model, 1000.0, "fp8")) == (5120, 2_560_000)
+    assert transfer_s(model, Machine(1e14, 1e10), 1000.0, "bf16") == pytest.approx(5.12e-4)
+    crit = {row["kappa_crit"] for row in tables["kappa_crit"].to_pylist() if row["model"] == "our-1b"}
+    assert crit == {None}
+
+
+def test_names_are_found_whatever_their_case(user: Path) -> None:
+    """The lookups of `pipelines` take any case, for rows of kappa and of a user."""
+    sources = read_sources(FOLDER, user)
+    for table, given, name in (
+        ("models", "Llama-3.1-70B", "llama-3.1-70b"),
+        ("accelerators", "H100 SXM", "h100-sxm"),
+        ("links", "OUR-Link", "our-link"),
+    ):
+        row = sources.named(table, given)
+        assert row is not None
+        assert next(iter(row.values())) == name
+    assert sources.named("models", "llama-9") is None
+    rows = crit_rows(accelerator="OUR_GPU", link="Our-Link", kv_dtypes=("bf16",), folder=FOLDER, user=user)
+    assert {(row["accelerator"], row["link"], row["basis"]) for row in rows} == {("our-gpu", "our-link", "physical")}
+
+
 def test_rows_that_kappa_adds_keep_the_others(tmp_path: Path) -> None:
     """A measured row of the same names is replaced, others stay, and a folder is made where there is none."""
     user = user_folder(tmp_path)
@@ -177,7 +231,7 @@ def test_rows_that_kappa_adds_keep_the_others(tmp_path: Path) -> None:
         "accelerator": "a", "link": "l", "device_name": "d", "bf16_flop_per_s": 1e14, "fp16_flop_per_s": None,
         "fp8_flop_per_s": None, "pinned_to_device_bytes_per_s": 1e10, "pinned_to_host_bytes_per_s": 1e10,
         "pageable_to_device_bytes_per_s": 1e9, "pageable_to_host_bytes_per_s": 1e9, "hbm_bytes_per_s": 1e12,
-        "torch_version": "2", "runtime_version": None, "retrieved": "2026-11-29", "is_example": False, "source": "s",
+        "torch_version": "2", "runtime_version": None, "retrieved": "2024-05-01", "is_example": False, "source": "s",
     }  # fmt: skip
     for link, rate in (("l", 1e14), ("m", 2e14), ("l", 3e14)):
         put_rows(user, "measured", [row | {"link": link, "bf16_flop_per_s": rate}], ("accelerator", "link"))

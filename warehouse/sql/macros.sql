@@ -60,6 +60,15 @@ CREATE MACRO mla_attention_flops(
     absorbed_flops_per_pair::DOUBLE
         * (prefill_tokens::DOUBLE * cached_tokens + prefill_tokens::DOUBLE * (prefill_tokens + 1) / 2)
 );
+CREATE MACRO indexer_flops_per_pair(layers, index_heads, index_head_dim) AS
+    2 * layers::DOUBLE * index_heads * (index_head_dim + 1);
+CREATE MACRO sparse_mla_flops(
+    cached_tokens, attended_pairs, picked_pairs,
+    expanded_flops_per_pair, upprojection_flops_per_token, absorbed_flops_per_pair, indexer_flops_per_pair
+) AS least(
+    expanded_flops_per_pair::DOUBLE * picked_pairs + upprojection_flops_per_token::DOUBLE * cached_tokens,
+    absorbed_flops_per_pair::DOUBLE * picked_pairs
+) + indexer_flops_per_pair::DOUBLE * attended_pairs;
 CREATE MACRO prefill_flops(prefill_tokens, layer_params, head_params, attention_flops) AS
     2 * layer_params::DOUBLE * prefill_tokens + 2 * head_params::DOUBLE + attention_flops;
 

@@ -46,7 +46,7 @@ computed AS (
 ),
 compared AS (
     SELECT
-        p.* EXCLUDE (printed_digit, why),
+        p.* EXCLUDE (printed_digit, why, retrieved),
         coalesce(m.value, c.value) AS ours,
         CASE WHEN p.workload IS NULL THEN TRUE ELSE coalesce(f.is_full_set, FALSE) END AS is_full_set
     FROM published p

@@ -1,0 +1,134 @@
+"""The lines of an answer of `kappa crit`: label, column and how its value is written for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Row = dict[str, Any]
+# Label, a column that has to be there, and the cell.
+Line = tuple[str, str, Callable[[Row], str]]
+
+
+def scaled(value: float | None, unit: str) -> str:
+    """Return a quantity with a decimal prefix.
+
+    >>> scaled(54.4e9, "B/s"), scaled(0.0166, "s"), scaled(None, "s")
+    ('54.4 GB/s', '16.6 ms', '-')
+    """
+    if value is None:
+        return "-"
+    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m")):
+        if abs(value) >= factor and not (unit == "s" and factor > 1):
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return "0 " + unit if value == 0 else f"{value * 1e6:.4g} u{unit}"
+
+
+def number(value: float | None) -> str:
+    """Return a number as a person reads it: four digits, or all of them with commas."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004 - where commas begin
+
+
+def percent(value: float | None) -> str:
+    """Return a share as percent with three digits."""
+    return "-" if value is None else f"{100 * value:.3g} %"
+
+
+def yes_or_no(value: bool | None) -> str:
+    """Return yes, no, or - where it is not known."""
+    return "-" if value is None else "yes" if value else "no"
+
+
+def words(value: str | None) -> str:
+    """Return the words, or - where there are none."""
+    return "-" if value is None else value
+
+
+def pays(row: Row, label: str = "") -> str:
+    """Return when loading is faster: always, never, or from which K on.
+
+    >>> pays({"load_pays": "from", "load_from_cached_tokens": 31608})
+    'from K = 31,608'
+    """
+    word = row[f"load_pays{label}"]
+    return f"from K = {row[f'load_from_cached_tokens{label}']:,}" if word == "from" else words(word)
+
+
+def seconds(value: float | None) -> str:
+    """Return seconds with a decimal prefix."""
+    return scaled(value, "s")
+
+
+def rate(value: float | None) -> str:
+    """Return bytes per second with a decimal prefix."""
+    return scaled(value, "B/s")
+
+
+def _line(label: str, name: str, form: Callable[[Any], str]) -> Line:
+    return label, name, lambda row: form(row[name])
+
+
+TURN: list[Line] = [
+    _line("pcie overhead (t_PCIe / t_GPU)", "pcie_overhead", number),
+    _line("memory bound", "is_memory_bound", yes_or_no),
+    _line("kappa_crit at this K and T", "kappa_crit_here", number),
+    _line("TTFT, load then compute", "ttft_s", seconds),
+    _line("  load", "transfer_s", seconds),
+    _line("  compute", "compute_s", seconds),
+    _line("  share of loading", "transfer_share", percent),
+    _line("TTFT, layer by layer", "layerwise_ttft_s", seconds),
+    _line("TTFT is never below", "ttft_floor_s", seconds),
+    _line("computing K again instead", "recompute_s", seconds),
+    _line("load or recompute", "faster", words),
+    ("loading is faster", "load_pays", pays),
+    _line("compute bound from a link of", "link_needed_bytes_per_s", rate),
+    _line("bytes to load", "kv_bytes", lambda value: scaled(value, "B")),
+    _line("requests/s that the link carries", "requests_per_s", number),
+    _line("writing new KV back", "write_back_s", seconds),
+    _line("T_sched, new tokens an iteration", "scheduled_tokens", number),
+    _line("energy", "energy_j", lambda value: scaled(value, "J")),
+    _line("average power", "average_power_w", lambda value: scaled(value, "W")),
+]
+
+
+def _split(label: str, *, is_load_alone: bool) -> list[Line]:
+    """Return the TTFT at a percentile and how it splits, of the turn that has it; of a load alone its time."""
+    cached, prefill = f"ttft_{label}_cached_tokens", f"ttft_{label}_prefill_tokens"
+    turn: Line = ("  of the turn with K, T =", cached, lambda row: f"{row[cached]:,}, {row[prefill]:,}")
+    load = f"ttft_{label}_transfer_s"
+    if is_load_alone:
+        return [_line(f"load, so TTFT is not below, {label}", load, seconds), turn]
+    return [
+        _line(f"TTFT, {label}", f"ttft_s_{label}", seconds),
+        turn,
+        _line("  load", load, seconds),
+        _line("  compute", f"ttft_{label}_compute_s", seconds),
+    ]
+
+
+def workload_lines(row: Row) -> list[Line]:
+    """Return the lines of a workload; its T at the percentiles stand in the labels."""
+    percentiles = ("p50", "p90", "p99")
+    when: list[Line] = [
+        (
+            f"  at T = {row[f'prefill_tokens_{label}']:,} ({label})",
+            f"load_pays_{label}",
+            lambda of, label=label: pays(of, f"_{label}"),  # type: ignore[misc]
+        )
+        for label in percentiles
+    ]
+    return [
+        _line("memory-bound turns", "memory_bound_turn_share", percent),
+        _line("memory-bound tokens", "memory_bound_token_share", percent),
+        _line("memory-bound time", "memory_bound_time_share", percent),
+        _line("share of time in transfer", "transfer_time_share", percent),
+        *(_line(f"pcie overhead, {label}", f"pcie_overhead_{label}", number) for label in percentiles),
+        *(line for label in percentiles for line in _split(label, is_load_alone=row["cost_model"] is None)),
+        *(_line(f"compute bound from, {label}", f"link_needed_bytes_per_s_{label}", rate) for label in percentiles),
+        _line("loading is faster (turns that reuse)", "load_is_faster_share", percent),
+        *when,
+        _line("requests/s that the link carries", "requests_per_s", number),
+        _line("turns beyond the model's context", "over_context_turn_share", percent),
+    ]

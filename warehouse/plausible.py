@@ -1,0 +1,62 @@
+"""What figures of models and machines can be at all, each with its reason. A figure outside is in another unit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Range(NamedTuple):
+    """The least and the greatest figure, and why no other one is taken."""
+
+    low: float
+    high: float
+    why: str
+
+
+PARAMS = Range(1e6, 1e14, "the smallest language models have millions, and none has 10^14")
+HEAD_PARAMS = Range(1e4, 1e12, "a small vocabulary times a narrow model, to far above any")
+LAYERS = Range(1, 2000, "models have one to some hundred")
+SOME_LAYERS = Range(0, 2000, "a part of the layers")
+HEADS = Range(1, 4096, "models have one to some hundred")
+WIDTH = Range(8, 65536, "heads and latents are 64 to 576 wide")
+EXPERTS = Range(1, 100_000, "models have 8 to some thousand")
+CONTEXT = Range(512, 1e9, "contexts are thousands to 10^7 tokens; 128K are 131,072")
+WINDOW = Range(16, 1e8, "windows are 128 to some thousand tokens")
+KV_BYTES = Range(32, 1e8, "a layer with one narrow head takes 32 bytes, 126 layers of eight take 516,096")
+GROWING_KV_BYTES = Range(0, 1e8, "0 where no layer grows; 126 layers with eight heads take 516,096")
+INDEXER_BYTES = Range(0, 1e6, "132 bytes a layer")
+STATE_BYTES = Range(0, 1e12, "states and windows are megabytes to some gigabytes")
+PAIR_FLOPS = Range(0, 1e11, "0 where no layer is of that kind; 126 layers with 128 heads take 8e6")
+TOKEN_FLOPS = Range(1, 1e13, "61 layers with 128 heads take 2e9")
+FLOP_RATE = Range(1e12, 2e17, "a small accelerator does 1e12, a whole wafer 1e17; 989.5 TFLOP/s are 9.895e14")
+MEASURED_FLOP_RATE = Range(1e10, 2e17, "emulated formats are slow; no accelerator does more than 1e17")
+MEMORY = Range(1e9, 1e14, "a small accelerator has 1e9 bytes; 80 GB are 8e10")
+MEMORY_RATE = Range(1e10, 1e14, "slow memory brings 1e10, the fastest stacks 2e13; 3.35 TB/s are 3.35e12")
+POWER = Range(5, 20_000, "a card takes tens of watts, a liquid-cooled module some thousand")
+LINK_RATE = Range(1e8, 3e13, "a slow disk brings 1e8, memory in common 8e12; 64 GB/s are 6.4e10")
+MEASURED_LINK_RATE = Range(
+    1e6, 6e13, "small blocks through an engine bring 1e8; both directions at most twice the peak"
+)
+COPY_RATE = Range(1e6, 3e13, "small pageable copies bring 1e7, memory in common 8e12")
+RATE = Range(1e3, 2e17, "bytes/s of the smallest copy to FLOP/s of the largest accelerator")
+SIZE = Range(1, 1e12, "one byte or row to a terabyte")
+SHARE = Range(0, 1, "a share")
+REQUESTS = Range(1, 1e11, "traces have thousands to 10^8 requests")
+TOKENS = Range(1, 1e9, "prompts are some to 10^7 tokens")
+KAPPA_M = Range(1e2, 1e9, "FLOP/byte; the paper prints 7e4 to 1.42e6")
+
+# The greatest peak of one direction by kind of link. Above it stand both directions, bits, or another kind.
+KIND_PEAKS = {
+    "pcie": Range(1e8, 2.5e11, "16 lanes of PCIe 7 bring 242e9 one way"),
+    "c2c": Range(1e10, 2e12, "NVLink-C2C brings 450e9 one way"),
+    "unified": Range(1e10, 3e13, "the memory itself, 8e12"),
+    "engine": Range(1e8, 2e12, "no more than the link under it"),
+    "pageable": Range(1e8, 2e12, "no more than the link under it"),
+    "storage": Range(1e8, 2e11, "four lanes bring 14.5e9, a dozen drives 2e11"),
+    "network": Range(1e8, 2.5e11, "1.6 Tb/s are 2e11 bytes/s; 400 Gb/s are 5e10"),
+    "memory": Range(1e9, 5e12, "eight channels bring 2e11"),
+}
+# Time to read the whole memory: 10 to 100 ms. Reads of all of it in a second.
+MEMORY_READS_PER_S = Range(0.5, 150, "the tables have 12 to 56; 8 times that are bits for bytes")
+# 2 x active parameters over the bytes of a token's cache.
+WORK_A_BYTE = Range(1e3, 1e8, "models have 1e4 to 2e7")
