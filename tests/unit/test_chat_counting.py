@@ -22,38 +22,15 @@ from pipelines.chat_official import Official
 from pipelines.chat_pieces import Pieces, count_pieces
 from pipelines.chat_prompts import prompt_turns
 from pipelines.chat_template_files import chat_template
-from pipelines.counting import Counter, Counts, Ids, exact_counter, fast_counter, official_prompts
+from pipelines.counting import Counter, Counts, Ids, official_prompts
 from pipelines.sessions import ASSISTANT, DOCUMENT, MESSAGES, QUESTION, SYSTEM, TOOL, USER, SessionsWriter
 from pipelines.sources import workload
-from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
-from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
+from pipelines.tokenizer_files import TokenizerFile
 from pipelines.turns import chat_turns
 from pipelines.workload import InputFile
-from warehouse.errors import KappaError
 
 _SHARED = Path(__file__).parents[2].parent / "shared"
 Message = tuple[int, int, int, str]
-
-
-@pytest.fixture(scope="module", params=tuple(tokenizer_specs()))
-def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TokenizerFile:
-    """Return each tokenizer's official file; modules share the rebuilt one."""
-    try:
-        return fetch_tokenizer(tokenizer_spec(request.param), tmp_path_factory.getbasetemp() / "official", offline=True)
-    except KappaError as error:
-        pytest.skip(f"the offline extra is not installed: {error}")
-
-
-@pytest.fixture(scope="module")
-def fast(file: TokenizerFile) -> Counter:
-    """Return the fast engine."""
-    return fast_counter(file)
-
-
-@pytest.fixture(scope="module")
-def exact(file: TokenizerFile) -> Counter:
-    """Return the reference engine."""
-    return exact_counter(file)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from pipelines.chat_templates import (
     shown,
     template_fingerprint,
 )
-from pipelines.counting import Counter, exact_counter, fast_counter, official_prompts
+from pipelines.counting import Counter, exact_counter, official_prompts
 from pipelines.sessions import ASSISTANT, SYSTEM, TOOL, USER
 from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
 from pipelines.tokenizer_specs import TEMPLATE_FAMILIES, tokenizer_spec, tokenizer_specs
@@ -43,21 +43,6 @@ _ROLES = {USER: "user", ASSISTANT: "assistant", SYSTEM: "system", TOOL: "tool"}
 _SHARED = Path(__file__).parents[2].parent / "shared"
 Chat = Sequence[tuple[int, str]]
 Pairs = list[tuple[int, int]]
-
-
-@pytest.fixture(scope="module", params=_NAMES)
-def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TokenizerFile:
-    """Return each tokenizer's official file; modules share the rebuilt one."""
-    try:
-        return fetch_tokenizer(tokenizer_spec(request.param), tmp_path_factory.getbasetemp() / "official", offline=True)
-    except KappaError as error:
-        pytest.skip(f"the offline extra is not installed: {error}")
-
-
-@pytest.fixture(scope="module")
-def fast(file: TokenizerFile) -> Counter:
-    """Return the fast engine."""
-    return fast_counter(file)
 
 
 @pytest.fixture(scope="module")

