@@ -145,8 +145,12 @@ def turn_flops(model: Row, cached_tokens: Value, prefill_tokens: Value, cost_mod
 def read_params(model: Row, prefill_tokens: Value) -> Value:
     """Return the parameters that T tokens make a GPU read: layers, head and the experts drawn, no embedding."""
     active = float(model["layer_params"] + model["head_params"])
+    if not model["experts"]:
+        # All of them, whatever T is: the formula would say so too, at the price of a power a turn.
+        all_of_them: Value = prefill_tokens * 0 + active
+        return all_of_them
     total = model["total_params"] - model["active_params"] + active
-    experts, drawn = model["experts"] or 1, model["experts_per_token"] or 1
+    experts, drawn = model["experts"], model["experts_per_token"]
     return weights.touched_params(total, active, experts, drawn, prefill_tokens)
 
 
