@@ -12,7 +12,7 @@ from warehouse.tables import TABLES
 # Files of DuckDB 2 are not read by clients of 1.4 and 1.5, which people have; this format is.
 STORAGE_VERSION = "v1.4.0"
 _SQL = Path(__file__).parent / "sql"
-MACROS, QUESTIONS = "macros", "questions"
+MACROS, PERCENTILES, QUESTIONS = "macros", "percentiles", "questions"
 
 
 def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
@@ -38,7 +38,8 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
             add_macros(connection)
             for name in _views():
                 connection.execute((_SQL / f"{name}.sql").read_text("utf8"))
-            connection.execute((_SQL / f"{QUESTIONS}.sql").read_text("utf8"))
+            for name in (PERCENTILES, QUESTIONS):
+                connection.execute((_SQL / f"{name}.sql").read_text("utf8"))
             for table in TABLES.values():
                 for comment in table.comments():
                     connection.execute(comment)
