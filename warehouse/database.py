@@ -34,6 +34,8 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
         with in_memory(path.parent) as connection:
             connection.execute(f"ATTACH {quoted(str(path))} AS warehouse (STORAGE_VERSION '{STORAGE_VERSION}')")
             connection.execute("USE warehouse")
+            # One transaction: each of the hundreds of comments would else be written through to the disk by itself.
+            connection.execute("BEGIN")
             rows = {name: _fill(connection, table, files[name]) for name, table in _stored().items()}
             add_macros(connection)
             for name in _views():
@@ -43,6 +45,7 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
             for table in TABLES.values():
                 for comment in table.comments():
                     connection.execute(comment)
+            connection.execute("COMMIT")
             connection.execute("CHECKPOINT warehouse")
             connection.execute("USE memory")
             connection.execute("DETACH warehouse")

@@ -15,12 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from warehouse import engine
 from warehouse.aggregates import percentiles_of, summary_of
 from warehouse.checks import not_monotone, violations
-from warehouse.engine import fetch, in_memory
+from warehouse.database import build_database
+from warehouse.engine import fetch, in_memory, read_only
 from warehouse.fields import BLOCK_TOKENS, METRICS
 from warehouse.fields import PERCENTILES as LEVELS
-from warehouse.tables import PERCENTILES, SUMMARY, TURNS
+from warehouse.lake import write_table
+from warehouse.tables import PERCENTILES, SUMMARY, TABLES, TURNS
 
 SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TURN = st.tuples(st.integers(0, 10**6), st.integers(1, 5000), st.none() | st.integers(0, 3000))
@@ -247,3 +250,30 @@ def test_columns_of_the_turns_alone(file: MakeFile) -> None:
     # 1 workload, tokenizer and counting
     assert {tuple(row.values())[:3] for row in table.to_pylist()} == {("w", "llama-3.1", "text")}
     assert TURNS.partition_by == ("workload", "tokenizer", "counting")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_the_number_of_threads_does_not_matter(
+    file: MakeFile, threads: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Percentiles, totals and the rows of the database, in their order, are the same bytes by any number of threads."""
+    draw = np.random.default_rng(9)
+    sizes = zip(*(draw.integers(least, 9000, 30_000).tolist() for least in (0, 1, 0)), strict=True)
+    path = file(list(sizes))
+    # Row groups of many sizes, so that threads have something to share.
+    pq.write_table(pq.read_table(path), path, row_group_size=2048)
+    files: dict[str, list[Path]] = {name: [] for name, table in TABLES.items() if not table.is_view}
+
+    def made(folder: Path) -> list[object]:
+        folder.mkdir()
+        write_table(percentiles_of(path), folder / "p.parquet")
+        write_table(summary_of(path, special_token_messages=0, is_sample=False), folder / "s.parquet")
+        parts = {"turns": path, "percentiles": folder / "p.parquet", "summary": folder / "s.parquet"}
+        build_database(folder / "w.duckdb", files | {name: [part] for name, part in parts.items()})
+        with read_only(folder / "w.duckdb") as connection:
+            stored = [fetch(connection, f"FROM {name}") for name in parts]
+        return [*stored, *(part.read_bytes() for part in list(parts.values())[1:])]
+
+    expected = made(tmp_path / "usual")
+    monkeypatch.setattr(engine, "THREADS", threads)
+    assert made(tmp_path / "other") == expected
