@@ -160,7 +160,7 @@ def dagster(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "KAPPA_HOME": str(folder / "home"),
         "HF_ENDPOINT": "http://[::1]:9",
     }
-    command = [str(Path(sys.executable).with_name("dagster")), *arguments]
+    command = [sys.executable, "-m", "dagster", *arguments]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **ours}, capture_output=True, text=True, check=False)
 
 
