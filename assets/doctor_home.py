@@ -74,10 +74,14 @@ def lake(home: Home) -> str:
     Raises:
         KappaError: a table that has rows has no Parquet file.
     """
-    if home.current_note() is None:
-        return "none yet"
     folder = (home.current / LAKE).resolve()
-    missing = [name for name, rows in _rows(home).items() if rows and not any((folder / name).rglob("*.parquet"))]
+    try:
+        if home.current_note() is None:
+            return "none yet"
+        counts = _rows(home)
+    except KappaError:
+        return "not compared: the warehouse cannot be read"
+    missing = [name for name, rows in counts.items() if rows and not any((folder / name).rglob("*.parquet"))]
     if missing:
         why = f"no Parquet file of {', '.join(missing[:3])}{' and others' if missing[3:] else ''}"
         remedy = f"move {folder.parent} away and run `kappa run` again"
