@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from assets import doctor_home
 from assets.cli import home_path, readable
 from pipelines.sources import workloads
 from pipelines.tokenizer_specs import tokenizer_specs
@@ -20,6 +21,14 @@ from warehouse.home import Home
 
 LIBRARIES = ("dagster", "duckdb", "pyarrow", "datasets", "huggingface_hub", "transformers", "tokenizers", "fastokens")
 NEEDED_BYTES = 12 * 10**9
+HOME: dict[str, Callable[[Home], str]] = {
+    "home folder": doctor_home.usable,
+    "warehouse": doctor_home.warehouse,
+    "lake": doctor_home.lake,
+    "generations kept": doctor_home.generations,
+    "staging": doctor_home.staging,
+    "left by killed runs": doctor_home.left_over,
+}
 
 
 @dataclass(frozen=True)
@@ -43,8 +52,8 @@ def doctor(options: argparse.Namespace) -> int:
 def _findings(home: Home) -> Iterator[Finding]:
     yield Finding(True, "kappa", f"{code_version()} on Python {platform.python_version()}")
     yield Finding(True, "libraries", ", ".join(f"{name} {_version(name)}" for name in LIBRARIES))
-    yield _try("home folder", lambda: _writable(home))
-    yield _try("warehouse", lambda: _state(home))
+    for what, look in HOME.items():
+        yield _try(what, partial(look, home))
     yield _disk("disk of the home folder", home.path)
     yield _disk("disk of the Hub's cache", _cache_folder())
     yield Finding(True, "HF_TOKEN", "set" if _has_token() else "not set (needed for gated repositories only)")
@@ -66,24 +75,6 @@ def _version(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "missing"
-
-
-def _writable(home: Home) -> str:
-    parent = next(path for path in (home.path, *home.path.parents) if path.exists())
-    if not os.access(parent, os.W_OK):
-        raise PermissionError(13, "cannot be written", str(parent))
-    home.check_layout()
-    return f"{home.path} {'can be written' if home.path.exists() else 'will be created'}"
-
-
-def _state(home: Home) -> str:
-    note = home.current_note()
-    if note is None:
-        return "none yet: `kappa run --sample` or `kappa run` builds one"
-    kind = "sample" if note["is_sample"] else "real data sets"
-    kept = ", ".join(map(str, home.numbers()))
-    home.database()
-    return f"generation {note['generation']} ({kind}), {len(note['series'])} series; kept: {kept}"
 
 
 def _disk(what: str, path: Path) -> Finding:

@@ -13,6 +13,7 @@ from warehouse.checks import Violation
 from warehouse.schema import Table
 
 PREVIEW_ROWS = 8
+DECLARED = "schema, NULLs, bounds and key as declared"
 LOG = logging.getLogger("kappa")
 
 

@@ -44,7 +44,7 @@ def _query(options: argparse.Namespace) -> str:
         raise KappaError(f"{options.file} cannot be read", error.strerror or str(error), "check the path") from error
     except UnicodeDecodeError as error:
         raise KappaError(f"{options.file or 'standard input'} is no text", str(error), "give UTF-8") from error
-    if not text.strip():
+    if not text.strip("; \t\r\n"):
         raise KappaError(
             "there is no query", "neither text nor --file nor standard input holds one", "try `kappa sql 'SHOW TABLES'`"
         )

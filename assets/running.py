@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import logging
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assets.cli import home_path
+from assets.dagster_errors import in_our_words
 from pipelines.sources import workload, workloads
 from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
 from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.home import REPORT, Home
-from warehouse.staging import is_alive
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -73,7 +71,7 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
     if is_sample:
         refuse_sample_over_real(home)
     logging.getLogger("dagster").setLevel(logging.ERROR)
-    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance, _in_our_words():
+    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance, in_our_words():
         _close_dead_runs(instance)
         result = dg.materialize(
             [asset for asset in defs.assets or [] if isinstance(asset, dg.AssetsDefinition)],
@@ -87,30 +85,16 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
 
 
 def _close_dead_runs(instance: dg.DagsterInstance) -> None:
-    """Mark runs as failed whose process is gone: killed, they would count as running for ever."""
+    """Mark runs of killed `kappa run`s as failed, which would count as running for ever.
+
+    Every run with our tag is one: a living one would hold the home, which is ours now.
+    """
     import dagster as dg  # noqa: PLC0415
 
     open_states = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
     for run in instance.get_runs(dg.RunsFilter(statuses=open_states)):
-        process = run.tags.get(PROCESS_TAG)
-        if process is not None and not is_alive(int(process)):
+        if PROCESS_TAG in run.tags:
             instance.report_run_failed(run, "its process is gone")
-
-
-@contextlib.contextmanager
-def _in_our_words() -> Iterator[None]:
-    """Turn Dagster's own interrupt into Python's, and a failed check into an error of ours."""
-    from dagster import DagsterExecutionInterruptedError  # noqa: PLC0415
-    from dagster._core.errors import DagsterAssetCheckFailedError  # noqa: PLC0415 - Dagster exports every other error
-
-    try:
-        yield
-    except DagsterExecutionInterruptedError as error:
-        raise KeyboardInterrupt from error
-    except DagsterAssetCheckFailedError as error:
-        raise KappaError(
-            "a blocking check failed", str(error), "nothing was published; look at the rows in `make dev`"
-        ) from error
 
 
 def _warn_of_checks(result: dg.ExecuteInProcessResult) -> None:

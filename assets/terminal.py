@@ -18,6 +18,8 @@ import pyarrow as pa
 from warehouse.errors import KappaError
 
 SHOWN_ROWS = 1000
+# The columns of a plan, which is a drawing of many lines.
+EXPLAINED = ["explain_key", "explain_value"]
 
 
 def text_table(data: pa.Table) -> str:
@@ -76,6 +78,8 @@ def chosen_format(given: str | None, output: Path | None) -> str:
 def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, output: Path | None) -> None:
     """Write rows in one of the formats `table`, `csv`, `json`, `parquet`, to a file or to standard output.
 
+    A statement that gives no columns, such as SET, leaves nothing to show.
+
     Raises:
         KappaError: Parquet was asked for without a file, or the file cannot be written.
     """
@@ -83,6 +87,8 @@ def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, 
         _write_parquet(batches, schema, output)
         return
     with _text_output(output) as stream:
+        if not schema.names and form != "json":
+            return
         if form == "csv":
             _write_csv(batches, schema, stream)
         elif form == "json":
@@ -94,6 +100,8 @@ def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, 
 @contextlib.contextmanager
 def _text_output(output: Path | None) -> Iterator[IO[str]]:
     if output is None:
+        if sys.stdout is None:
+            raise KappaError("nothing can be shown", "standard output is closed", "add --output FILE")
         yield sys.stdout
         sys.stdout.flush()
         return
@@ -119,6 +127,9 @@ def _unwritable(output: Path, error: OSError) -> KappaError:
 
 
 def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
+    if schema.names == EXPLAINED:
+        stream.writelines(f"{_cell(line)}\n" for batch in batches for plan in batch.column(1) for line in _lines(plan))
+        return
     kept: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -128,6 +139,10 @@ def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: I
     stream.write(text_table(pa.Table.from_batches(kept, schema)) + "\n")
     if rows > SHOWN_ROWS:
         stream.write(f"... {rows - SHOWN_ROWS:,} more rows; --format csv, json or parquet writes them all\n")
+
+
+def _lines(text: pa.StringScalar) -> list[str]:
+    return str(text.as_py()).split("\n")
 
 
 class _Lines:

@@ -7,25 +7,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assets.docs import dictionary
-from assets.metadata import check_result, definition_metadata, table_metadata
+from assets.metadata import DECLARED, check_result, definition_metadata, table_metadata
 from assets.resources import KappaHome
 from pipelines import products, steps
 from pipelines.fetching import fetch_raw, fetch_tokenizer_file
 from pipelines.sessions import MESSAGES_SCHEMA
 from pipelines.tokenizer_specs import TokenizerSpec
 from pipelines.workload import Workload
-from warehouse.checks import (
-    Violation,
-    kappa_times_t,
-    other_counts,
-    other_fingerprints,
-    turn_order,
-    unbalanced,
-    violations,
-)
+from warehouse.checks import Violation, other_counts, other_fingerprints, unbalanced, violations
 from warehouse.reference_rows import load_reference
 from warehouse.staging import Product
 from warehouse.tables import TURNS
+from warehouse.turn_checks import rules_of, turn_violations
 
 
 def key_of(name: str) -> dg.AssetKey:
@@ -76,10 +69,8 @@ def conversations_asset(workload: Workload) -> dg.AssetsDefinition:
             dg.AssetCheckSpec(
                 "records_reconcile", asset=key, blocking=True, description="records read = kept + rejected"
             ),
-            # Its severity is WARN, which never blocks: a set that grew upstream is still worth counting.
-            dg.AssetCheckSpec(
-                "published_counts", asset=key, blocking=True, description="warns where the full set changed in size"
-            ),
+            # A set that grew upstream is still worth counting: this one never stops a refresh.
+            dg.AssetCheckSpec("published_counts", asset=key, description="warns where the full set changed in size"),
         ],
         kinds={"parquet"},
     )
@@ -172,7 +163,7 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name} by {tokenizer}, message text alone.",
         metadata=definition_metadata(TURNS) | dictionary(TURNS),
-        check_specs=_turn_checks(key),
+        check_specs=_turn_checks(key, workload.kind, "text"),
         kinds={"parquet"},
     )
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
@@ -194,7 +185,7 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name} by the chat template of {tokenizer}.",
         metadata=definition_metadata(TURNS) | dictionary(TURNS),
-        check_specs=[*_turn_checks(key), *_count_checks(key)],
+        check_specs=[*_turn_checks(key, workload.kind, "chat"), *_count_checks(key)],
         kinds={"parquet"},
     )
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
@@ -210,23 +201,16 @@ def _counted(workload: Workload, tokenizer: str) -> list[dg.AssetKey]:
     return [key_of(products.counts_name(workload.name, tokenizer)), key_of(products.conversations_name(workload.name))]
 
 
-def _turn_checks(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    rules = {
-        "declared": "schema, NULLs, bounds and key as declared",
-        "kappa_times_t": "kappa_ratio x T = K",
-        "turn_order": "each turn follows from the one before it; K of a document is constant; 0 <= K < K + T",
-    }
+def _turn_checks(key: dg.AssetKey, kind: str, counting: str) -> list[dg.AssetCheckSpec]:
+    rules = {"declared": DECLARED, **{rule.name: rule.rule for rule in rules_of(kind, counting)}}
     specs = [dg.AssetCheckSpec(name, asset=key, blocking=True, description=rule) for name, rule in rules.items()]
     return [*specs, _fingerprint_check(key)]
 
 
 def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
     data = pq.read_table(product.file(steps.TURNS_FILE)).cast(TURNS.arrow_schema)
-    results = [
-        check_result("declared", violations(TURNS, data)),
-        check_result("kappa_times_t", kappa_times_t(data)),
-        check_result("turn_order", turn_order(data, workload.kind)),
-    ]
+    found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, product.meta["counting"])}
+    results = [check_result(name, broken) for name, broken in found.items()]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
 
 

@@ -37,7 +37,9 @@ MORE = {
     "means of every series": "SELECT workload, tokenizer, counting, avg(kappa_ratio) FROM turns GROUP BY ALL",
     "median of one series": "SELECT median(kappa_ratio) FROM turns WHERE workload = 'sharegpt' "
     "AND tokenizer = 'llama-3.1' AND counting = 'text'",
-    "percentiles_at(64), all of it": "SELECT count(*) FROM percentiles_at(64)",
+    "percentiles_at(64), all of it": "SELECT count(*), sum(value) FROM percentiles_at(64)",
+    "percentiles_at(7), all of it": "SELECT count(*), sum(value) FROM percentiles_at(7)",
+    "percentiles_at(64), kappa_ratio of all series": "FROM percentiles_at(64) WHERE metric = 'kappa_ratio'",
     "memory_bound_at(14.3), all of it": "FROM memory_bound_at(14.3)",
     "kappa_ratio_by_turn, all of it": "SELECT count(*), sum(kappa_ratio_p50) FROM kappa_ratio_by_turn",
     "turns_per_session, all of it": "FROM turns_per_session",

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from warehouse.engine import fetch, in_memory, one_file
-from warehouse.fields import BLOCK_TOKENS, PERCENTILES
-from warehouse.tables import PERCENTILES as PERCENTILES_TABLE
-from warehouse.tables import SUMMARY
+from warehouse.fields import BLOCK_TOKENS
+from warehouse.schema import quoted
+from warehouse.tables import PERCENTILES, SUMMARY
 
 _SQL = Path(__file__).parent / "sql"
 
 
-def percentiles_of(turns: Path) -> pa.Table:
+def percentiles_of(turns: Path, blocks: Sequence[int] = BLOCK_TOKENS) -> pa.Table:
     """Return the rows of `percentiles` for one series.
 
     Args:
         turns: Parquet file with the rows of one workload, tokenizer and counting.
+        blocks: block sizes in tokens; by default those that are published.
 
     Returns:
         One row for each population, block size, metric and percentile; a metric without any value has none.
     """
-    parameters: dict[str, object] = {
-        "turns": one_file(turns),
-        "blocks": list(BLOCK_TOKENS),
-        "percentiles": list(PERCENTILES),
-    }
+    query = " UNION ALL ".join(f"FROM percentiles_of_turns({int(block)})" for block in blocks)
     with in_memory(turns.parent) as connection:
-        return PERCENTILES_TABLE.conform(fetch(connection, _sql("percentiles"), parameters))
+        file = quoted(one_file(turns))
+        connection.execute(f"CREATE VIEW turns AS FROM read_parquet({file}, hive_partitioning = false)")
+        connection.execute(_sql("percentiles"))
+        return PERCENTILES.conform(fetch(connection, f"{query} ORDER BY ALL"))
 
 
 def summary_of(turns: Path, *, special_token_messages: int, is_sample: bool) -> pa.Table:

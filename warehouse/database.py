@@ -12,7 +12,7 @@ from warehouse.tables import TABLES
 # Files of DuckDB 2 are not read by clients of 1.4 and 1.5, which people have; this format is.
 STORAGE_VERSION = "v1.4.0"
 _SQL = Path(__file__).parent / "sql"
-MACROS, QUESTIONS = "macros", "questions"
+MACROS, PERCENTILES, QUESTIONS = "macros", "percentiles", "questions"
 
 
 def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
@@ -34,14 +34,18 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
         with in_memory(path.parent) as connection:
             connection.execute(f"ATTACH {quoted(str(path))} AS warehouse (STORAGE_VERSION '{STORAGE_VERSION}')")
             connection.execute("USE warehouse")
+            # One transaction: each of the hundreds of comments would else be written through to the disk by itself.
+            connection.execute("BEGIN")
             rows = {name: _fill(connection, table, files[name]) for name, table in _stored().items()}
             add_macros(connection)
             for name in _views():
                 connection.execute((_SQL / f"{name}.sql").read_text("utf8"))
-            connection.execute((_SQL / f"{QUESTIONS}.sql").read_text("utf8"))
+            for name in (PERCENTILES, QUESTIONS):
+                connection.execute((_SQL / f"{name}.sql").read_text("utf8"))
             for table in TABLES.values():
                 for comment in table.comments():
                     connection.execute(comment)
+            connection.execute("COMMIT")
             connection.execute("CHECKPOINT warehouse")
             connection.execute("USE memory")
             connection.execute("DETACH warehouse")

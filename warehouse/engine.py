@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MEMORY_LIMIT = "1GB"
 THREADS = 2
+_PLACE = re.compile(r"\s+LINE (?P<line>\d+): (?P<text>.*)\n(?P<indent> *)(?P<marks>\^+)\s*$")
 
 
 def _limits() -> dict[str, str | bool | int | float | list[str]]:
@@ -73,7 +74,27 @@ def stream(connection: duckdb.DuckDBPyConnection, query: str, batch_rows: int) -
             return pa.RecordBatchReader.from_batches(pa.schema([]), [])
         return _told(relation.to_arrow_reader(batch_rows))
     except duckdb.Error as error:
-        raise query_failure(error) from error
+        raise query_failure(_placed(connection, query, error)) from error
+
+
+def _placed(connection: duckdb.DuckDBPyConnection, query: str, error: duckdb.Error) -> duckdb.Error:
+    """Return the error that says in which line the mistake is.
+
+    Only `execute` tells that of names and types, and only where one statement stands alone: blanks take the place of
+    those before it.
+    """
+    import duckdb  # noqa: PLC0415 - half a second
+
+    if _PLACE.search(str(error)) is not None:
+        return error
+    before = ""
+    try:
+        for statement in connection.extract_statements(query):
+            connection.execute(before + statement.query)
+            before += re.sub(r"\S", " ", statement.query)
+    except duckdb.Error as same:
+        return same
+    return error
 
 
 def _told(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
@@ -89,10 +110,21 @@ def _told(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 
 def query_failure(error: Exception) -> KappaError:
-    """Return DuckDB's own words, with the line and the mark under the mistake, as an error of ours."""
+    """Return DuckDB's own words, with the line and the words of the mistake, as an error of ours."""
     return KappaError(
-        "the query failed", str(error), "`kappa sql 'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns"
+        "the query failed",
+        _PLACE.sub(_place, str(error)),
+        "`kappa sql 'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns",
     )
+
+
+def _place(match: re.Match[str]) -> str:
+    """Return a mark under a line as words; a tab has no width there, and one sign stands for a whole word."""
+    start = len(match["indent"]) - len(f"LINE {match['line']}: ")
+    rest = match["text"].replace("\t", "")[max(start, 0) :]
+    word = re.match(r"\w+|.|$", rest)
+    marked = rest[: len(match["marks"])] if len(match["marks"]) > 1 or word is None else word[0]
+    return f"; line {match['line']}, at `{marked.strip()}`"
 
 
 def one_file(path: Path) -> str:

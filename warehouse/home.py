@@ -122,6 +122,18 @@ class Home:
                 ) from error
             yield
 
+    def is_locked(self, what: str) -> bool:
+        """Return whether another process holds the home for that."""
+        path = self.path / f".{what}.lock"
+        if not path.is_file():
+            return False
+        with path.open("rb") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return True
+        return False
+
     def numbers(self) -> list[int]:
         """Return the numbers of the generations that are there, oldest first."""
         names = [entry.name for entry in self.generations.iterdir()] if self.generations.is_dir() else []
@@ -172,6 +184,7 @@ class Home:
                 self._swap(int(note["generation"]))
                 if note["report"] != report.identity:
                     self._renew_report(report, note)
+                self._clean()
                 return int(note["generation"])
             number = int(warehouse.meta["generation"])
             if number <= max(self.numbers(), default=0) and self._note_of(number) != warehouse.identity:
@@ -235,8 +248,15 @@ class Home:
     def _clean(self) -> None:
         for number in self.numbers()[:-KEPT_GENERATIONS]:
             shutil.rmtree(self.generations / str(number), ignore_errors=True)
-        for left in self.generations.glob(".new-*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for left in self.left_over():
+            if left.is_symlink() or left.is_file():
+                left.unlink(missing_ok=True)
+            else:
+                shutil.rmtree(left, ignore_errors=True)
+
+    def left_over(self) -> list[Path]:
+        """Return what killed runs left while they published; what a run that goes on has is among it."""
+        return sorted([*self.generations.glob(".new-*"), *self.path.glob(".link-*"), *self.path.glob(".probe-*")])
 
     def next_generation(self) -> int:
         """Return the number that the next generation gets."""
@@ -247,7 +267,10 @@ def _point(link: Path, target: Path) -> None:
     """Make `link` a symbolic link to `target` by one rename, whatever it was."""
     temporary = link.parent / f".link-{uuid.uuid4().hex[:8]}"
     temporary.symlink_to(target)
-    temporary.replace(link)
+    try:
+        temporary.replace(link)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _link_tree(source: Path, target: Path, skip: str) -> None:
@@ -265,8 +288,10 @@ def _link_tree(source: Path, target: Path, skip: str) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> KappaError:
+    other = "choose another one with --home or KAPPA_HOME"
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return KappaError(
         f"home folder {path} cannot be written",
         error.strerror or str(error),
-        "choose another one with --home or KAPPA_HOME",
+        f"free disk space, or {other}" if is_full else other,
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.errors import KappaError
+from warehouse.holds import hold, remove_unheld
 
 META = "meta.json"
 HEAD = "HEAD"
@@ -107,7 +107,7 @@ class Staging:
         """Return the product with these notes replaced: what is no input, such as where a file lies on this machine."""
         meta = {**product.meta, **notes}
         if meta != product.meta:
-            temporary = product.folder / f".{META}-{uuid.uuid4().hex[:8]}"
+            temporary = _unique(product.folder, META)
             temporary.write_text(json.dumps(meta, indent=1, sort_keys=True), "utf8")
             temporary.replace(product.folder / META)
         return Product(product.name, product.folder, product.identity, meta)
@@ -116,17 +116,27 @@ class Staging:
     def build(self, name: str, identity: str) -> Iterator[Draft]:
         """Yield a draft; when the block ends without an error the draft becomes the newest product of that name."""
         place = self.root / name
-        place.mkdir(parents=True, exist_ok=True)
-        draft = Draft(place / f".draft-{os.getpid()}-{uuid.uuid4().hex[:8]}")
-        draft.folder.mkdir()
-        try:
+        with self._new_draft(place) as draft:
             yield draft
             (draft.folder / META).write_text(json.dumps(draft.meta, indent=1, sort_keys=True), "utf8")
             with self._alone():
                 self._adopt(draft.folder, place / identity)
                 self._point(place, identity)
-        finally:
-            shutil.rmtree(draft.folder, ignore_errors=True)
+
+    @contextmanager
+    def _new_draft(self, place: Path) -> Iterator[Draft]:
+        """Yield an empty draft that this process holds, and remove what is left of it."""
+        while True:
+            folder = _unique(place, "draft")
+            folder.mkdir(parents=True)
+            with hold(folder) as is_ours:
+                # Between the two lines above another process may have taken it for one that was left behind.
+                if is_ours:
+                    try:
+                        yield Draft(folder)
+                    finally:
+                        shutil.rmtree(folder, ignore_errors=True)
+                    return
 
     def _adopt(self, folder: Path, target: Path) -> None:
         """Move the draft to its place; one that another process finished meanwhile has the same content and stays."""
@@ -152,7 +162,7 @@ class Staging:
             yield
 
     def _point(self, place: Path, identity: str) -> None:
-        temporary = place / f".head-{uuid.uuid4().hex[:8]}"
+        temporary = _unique(place, "head")
         temporary.write_text(identity, "utf8")
         own = (place / identity / META).stat().st_mtime_ns
         temporary.replace(place / HEAD)
@@ -166,7 +176,7 @@ class Staging:
     @staticmethod
     def _discard(folder: Path) -> None:
         """Take a product away as a whole: a kill in the middle of removing it leaves no half that looks whole."""
-        waste = folder.with_name(f".draft-{os.getpid()}-{uuid.uuid4().hex[:8]}")
+        waste = _unique(folder.parent, "draft")
         with suppress(FileNotFoundError):
             folder.rename(waste)
         shutil.rmtree(waste, ignore_errors=True)
@@ -179,19 +189,15 @@ class Staging:
         except FileNotFoundError:
             return False
 
+    def drafts(self) -> list[Path]:
+        """Return the folders of drafts, those of living processes and those that killed ones left."""
+        return sorted(self.root.rglob(".draft-*"))
+
     def remove_drafts(self) -> None:
         """Remove what killed processes left; a draft of a living process stays."""
-        for draft in list(self.root.rglob(".draft-*")):
-            if not is_alive(int(draft.name.split("-")[1])):
-                shutil.rmtree(draft, ignore_errors=True)
+        for draft in self.drafts():
+            remove_unheld(draft)
 
 
-def is_alive(process: int) -> bool:
-    """Return whether a process of that number runs on this machine."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _unique(folder: Path, kind: str) -> Path:
+    return folder / f".{kind}-{uuid.uuid4().hex[:12]}"

@@ -189,7 +189,7 @@ def shifted(product: Product) -> Product:
     return product
 
 
-def test_turns_out_of_order_are_not_published(copy: Kappa, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_turns_that_do_not_follow_are_not_published(copy: Kappa, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn that does not follow from its session stops the graph with its row; nothing is published."""
     before = copy.state()
     derive = steps.derive_turns
@@ -197,10 +197,10 @@ def test_turns_out_of_order_are_not_published(copy: Kappa, monkeypatch: pytest.M
     result = materialize(copy, TURNS, "summary", "warehouse", "report", "generations")
     found = checks(result)
     assert not result.success
-    assert not found[f"{TURNS}:turn_order"].passed
-    # K x kappa_ratio still agrees: only the order tells
+    assert not found[f"{TURNS}:document_cached"].passed
+    # K x kappa_ratio still agrees: only the other question tells
     assert found[f"{TURNS}:kappa_times_t"].passed
     assert found[f"{TURNS}:fingerprint"].passed
-    assert found[f"{TURNS}:turn_order"].severity == dg.AssetCheckSeverity.ERROR
+    assert found[f"{TURNS}:document_cached"].severity == dg.AssetCheckSeverity.ERROR
     assert made(result) == {TURNS}
     assert copy.state() == before

@@ -15,11 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from warehouse import engine
 from warehouse.aggregates import percentiles_of, summary_of
 from warehouse.checks import not_monotone, violations
+from warehouse.database import build_database
+from warehouse.engine import fetch, in_memory, read_only
 from warehouse.fields import BLOCK_TOKENS, METRICS
 from warehouse.fields import PERCENTILES as LEVELS
-from warehouse.tables import PERCENTILES, SUMMARY, TURNS
+from warehouse.lake import write_table
+from warehouse.tables import PERCENTILES, SUMMARY, TABLES, TURNS
 
 SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TURN = st.tuples(st.integers(0, 10**6), st.integers(1, 5000), st.none() | st.integers(0, 3000))
@@ -96,6 +100,71 @@ def test_percentiles_against_numpy(file: MakeFile, turns: list[tuple[int, int, i
     assert found.keys() == expected.keys()
     for key, value in expected.items():
         assert found[key] == pytest.approx(value, rel=1e-12, abs=1e-12), key
+
+
+def exact(values: list[float], percentile: float) -> float:
+    """Return the percentile by its definition: the place is a fraction, between two places the line is straight."""
+    ordered = sorted(map(float, values))
+    place = (len(ordered) - 1) * Fraction(int(10 * percentile), 1000)
+    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
+    return min(low + (high - low) * float(place - math.floor(place)), high)
+
+
+# Few tokens, so that whole turns and ratios repeat and ties stand at every place.
+ALIKE = st.tuples(st.integers(0, 9), st.integers(1, 4), st.none() | st.integers(0, 3))
+
+
+@SOME
+@given(
+    turns=st.one_of(st.lists(TURN, min_size=1, max_size=40), st.lists(ALIKE, min_size=1, max_size=40)),
+    block=st.integers(1, 300),
+)
+def test_percentiles_are_exact_to_the_last_bit(
+    file: MakeFile, turns: list[tuple[int, int, int | None]], block: int
+) -> None:
+    """At any block size every value is the one of the definition, bit for bit, with ties and without."""
+    table = percentiles_of(file(turns), [block])
+    assert violations(PERCENTILES, table) == not_monotone(table) == []
+    found = {(row["population"], row["metric"], row["percentile"]): row["value"] for row in table.to_pylist()}
+    chosen = {"all": turns, "reused": [turn for turn in turns if turn[0] > 0]}
+    expected = {
+        (population, metric, level): exact(values, level)
+        for population, some in chosen.items()
+        for metric in METRICS
+        if (values := column(some, metric, block))
+        for level in LEVELS
+    }
+    assert found == expected
+
+
+def test_percentiles_of_many_turns(file: MakeFile) -> None:
+    """Ten thousand turns, so that many whole numbers hold many kappa_ratios: bit for bit, and DuckDB's own beside."""
+    draw = np.random.default_rng(5)
+    sizes = zip(draw.integers(0, 3000, 10_000), draw.integers(1, 60, 10_000), strict=True)
+    turns: list[tuple[int, int, int | None]] = [(int(k) * (n % 7 > 0), int(t), None) for n, (k, t) in enumerate(sizes)]
+    path = file(turns)
+    rows = percentiles_of(path, [1, 48]).to_pylist()
+    for row in rows:
+        some = [turn for turn in turns if row["population"] == "all" or turn[0] > 0]
+        assert row["value"] == exact(column(some, row["metric"], row["block_tokens"]), row["percentile"])
+    query = f"SELECT quantile_cont(kappa_ratio, 0.999) AS p FROM read_parquet('{path}')"  # noqa: S608 - our own file
+    with in_memory() as connection:
+        (row,) = fetch(connection, query).to_pylist()
+    (ours,) = [
+        found["value"]
+        for found in rows
+        if (found["metric"], found["population"], found["block_tokens"], found["percentile"])
+        == ("kappa_ratio", "all", 1, 99.9)
+    ]
+    # place 9999 x 0.999 = 9989.001
+    assert ours == pytest.approx(row["p"], rel=1e-12)
+
+
+@pytest.mark.parametrize(("block", "words"), [(-16, "a block has at least one token"), (0, "zero")])
+def test_a_block_has_a_token(file: MakeFile, block: int, words: str) -> None:
+    """There are no blocks of 0 tokens or less."""
+    with pytest.raises(Exception, match=words):
+        percentiles_of(file([(5, 3, 2)]), [block])
 
 
 @pytest.mark.parametrize("turns", [[(1, 1, None), (1, 9, None), (1, 9, None)], [(1, 9, None)] * 20])
@@ -181,3 +250,30 @@ def test_columns_of_the_turns_alone(file: MakeFile) -> None:
     # 1 workload, tokenizer and counting
     assert {tuple(row.values())[:3] for row in table.to_pylist()} == {("w", "llama-3.1", "text")}
     assert TURNS.partition_by == ("workload", "tokenizer", "counting")
+
+
+@pytest.mark.parametrize("threads", [1, 7])
+def test_the_number_of_threads_does_not_matter(
+    file: MakeFile, threads: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Percentiles, totals and the rows of the database, in their order, are the same bytes by any number of threads."""
+    draw = np.random.default_rng(9)
+    sizes = zip(*(draw.integers(least, 9000, 6_000).tolist() for least in (0, 1, 0)), strict=True)
+    path = file(list(sizes))
+    # Row groups of many sizes, so that threads have something to share.
+    pq.write_table(pq.read_table(path), path, row_group_size=512)
+    files: dict[str, list[Path]] = {name: [] for name, table in TABLES.items() if not table.is_view}
+
+    def made(folder: Path) -> list[object]:
+        folder.mkdir()
+        write_table(percentiles_of(path), folder / "p.parquet")
+        write_table(summary_of(path, special_token_messages=0, is_sample=False), folder / "s.parquet")
+        parts = {"turns": path, "percentiles": folder / "p.parquet", "summary": folder / "s.parquet"}
+        build_database(folder / "w.duckdb", files | {name: [part] for name, part in parts.items()})
+        with read_only(folder / "w.duckdb") as connection:
+            stored = [fetch(connection, f"FROM {name}") for name in parts]
+        return [*stored, *(part.read_bytes() for part in list(parts.values())[1:])]
+
+    expected = made(tmp_path / "usual")
+    monkeypatch.setattr(engine, "THREADS", threads)
+    assert made(tmp_path / "other") == expected

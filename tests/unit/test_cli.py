@@ -327,6 +327,7 @@ class TestSql:
             (("--file", str(tmp_path / "none")), "cannot be read"),
             ((), "there is no query"),
             (("  ",), "there is no query"),
+            ((" ;\n",), "there is no query"),
         ):
             monkeypatch.setattr(sys, "stdin", io.StringIO(""))
             ran = sql(*arguments)
@@ -343,6 +344,28 @@ class TestSql:
         # 1 line
         assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
         assert ran.err.startswith("error: the query failed, ")
+
+    @pytest.mark.parametrize(
+        ("query", "place"),
+        [
+            ("SELECT\n  workload,\n  kapa_ratio\nFROM turns", "line 3, at `kapa_ratio`"),
+            ("SELECT 1 FROM\n turns WHER n=1", "line 2, at `n`"),
+            ("SELECT *\n\t\tFROM truns", "line 2, at `truns`"),
+            ("SELECT 1;\n\nSELECT 'ä', nope FROM turns", "line 3, at `nope`"),
+            ("SELECT\n 'a'::INTEGR", "line 2, at `INTEGR`"),
+            ("SELECT " + "1, " * 100 + "\n" + "1, " * 100 + "nope FROM turns", "line 2, at `nope`"),
+            ("SELECT abs(\n workload) FROM turns", "line 1, at `abs(`"),
+        ],
+    )
+    def test_where_a_mistake_is(
+        self, sql: Callable[..., Ran], query: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A mistake is told with its line and words, whether the query is text, a file or standard input."""
+        (tmp_path / "q.sql").write_text(query, "utf8")
+        monkeypatch.setattr(sys, "stdin", io.StringIO(query))
+        for ran in (sql(query), sql("--file", str(tmp_path / "q.sql")), sql()):
+            assert (ran.code, ran.err.count("\n")) == (1, 1)
+            assert f"; {place}, " in ran.err
 
     def test_all_tables_are_listed(self, sql: Callable[..., Ran]) -> None:
         """SHOW TABLES names every table of the design."""

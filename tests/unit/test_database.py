@@ -167,7 +167,7 @@ def test_an_older_client_runs_every_view_and_macro(build: Callable[..., Path]) -
     assert process.returncode == 0, process.stderr
     version, *names = process.stdout.split()
     assert version.startswith("1.")
-    assert set(names) == {*TABLES, "percentiles_at", "memory_bound_at", "heaviest_sessions"}
+    assert set(names) == {*TABLES, "percentiles_of_turns", "percentiles_at", "memory_bound_at", "heaviest_sessions"}
 
 
 OLDER_CLIENT = """
@@ -265,6 +265,24 @@ class TestPaperComparison:
         means = [row["ours"] for row in mine if (row["metric"], row["statistic"]) == ("prefill_tokens", "mean")]
         # T mean is 10 in the summary above
         assert set(means) == {10.0}
+
+    def test_extremes_of_turns(self, build: Callable[..., Path], turns_table: Callable[..., pa.Table]) -> None:
+        """Largest and smallest numbers and shares come from the turns of the published series, and of no other one."""
+        filings = turns_table([("a", 0, 70, 5, None), ("b", 0, 50, 5, None)], "finqa")
+        chats = turns_table([("a", 0, 0, 9, 1), ("a", 1, 3000, 2, 1), ("a", 2, 3003, 7, 1)], "sharegpt")
+        larger = turns_table([("c", 0, 10**6, 1, None), ("d", 0, 1, 10**6, None)], "finqa")
+        place = larger.schema.get_field_index("tokenizer")
+        other = larger.set_column(place, larger.schema.field(place), pa.array(["qwen3", "qwen3"]))
+        path = build(turns=pa.concat_tables([filings, chats, other]), published=load_reference("published"))
+        query = """SELECT workload, metric, statistic, ours FROM paper_comparison
+                   WHERE ours IS NOT NULL AND workload IS NOT NULL ORDER BY ALL"""
+        # finqa K 50 and 70; sharegpt K + T at most 3003 + 7; 3000 / 2 = 1500 is above 1000, one of 3 turns
+        assert [tuple(row.values()) for row in rows(path, query)] == [
+            ("finqa", "cached_tokens", "max", 70.0),
+            ("finqa", "cached_tokens", "min", 50.0),
+            ("sharegpt", "context_tokens", "max", 3010.0),
+            ("sharegpt", "kappa_ratio", "share_above_1000", 1 / 3),
+        ]
 
 
 class TestConnections:

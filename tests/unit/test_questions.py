@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections import Counter, defaultdict
@@ -138,12 +139,32 @@ def test_percentiles_at(ask: Rows, turns: pa.Table, block: int) -> None:
     assert values == expected
 
 
-def test_percentiles_at_the_blocks_of_the_table(ask: Rows) -> None:
-    """At the block sizes that are stored it gives the stored rows."""
+@pytest.mark.parametrize("macro", ["percentiles_at", "percentiles_of_turns"])
+def test_percentiles_at_the_blocks_of_the_table(ask: Rows, macro: str) -> None:
+    """At the block sizes that are stored it gives the stored rows, to the last bit."""
     for block in BLOCK_TOKENS:
         stored = ask(f"FROM percentiles WHERE block_tokens = {block} ORDER BY ALL")
-        macro = ask(f"FROM percentiles_at({block}) ORDER BY ALL")
-        assert [row | {"value": near(row["value"])} for row in stored] == macro
+        assert stored == ask(f"FROM {macro}({block}) ORDER BY ALL")
+
+
+def test_percentiles_at_reads_what_is_asked_for(ask: Rows) -> None:
+    """A metric and a series named in WHERE reach the scan; K + T, and what the table has, is read from no turn."""
+    one = "workload = 'chats' AND tokenizer = 'qwen3' AND counting = 'text'"
+
+    def scans_of_turns(block: int, where: str) -> list[str]:
+        (row,) = ask(f"EXPLAIN (FORMAT json) FROM percentiles_at({block}) WHERE {where}")
+        return [scan for scan in scanned(json.loads(row["explain_value"])[0]) if "turns" in scan]
+
+    assert scans_of_turns(64, "metric = 'context_tokens'") == []
+    assert [scans_of_turns(block, "true") for block in BLOCK_TOKENS] == [[], [], []]
+    (scan,) = scans_of_turns(64, f"metric = 'kappa_ratio' AND {one}")
+    assert all(value in scan for value in ("chats", "qwen3", "text"))
+
+
+def scanned(plan: dict[str, Any]) -> list[str]:
+    """Return what an execution plan tells of each of its scans of a table."""
+    below = [scan for child in plan["children"] for scan in scanned(child)]
+    return below + ([json.dumps(plan["extra_info"])] if "Table" in plan["extra_info"] else [])
 
 
 @pytest.mark.parametrize("threshold", [0.5, 3, 14.3, 1e6])
@@ -300,9 +321,9 @@ def test_types_and_null_are_as_declared(ask: Rows) -> None:
 
 def test_every_macro_says_what_it_is(ask: Rows) -> None:
     """Each question's macro has a comment and is in docs/sql.md; its percentiles are the declared ones."""
-    text = (SQL / "questions.sql").read_text("utf8")
+    text = (SQL / "percentiles.sql").read_text("utf8") + (SQL / "questions.sql").read_text("utf8")
     names = re.findall(r"^CREATE MACRO (\w+)\(", text, re.MULTILINE)
-    assert sorted(names) == ["heaviest_sessions", "memory_bound_at", "percentiles_at"]
+    assert sorted(names) == ["heaviest_sessions", "memory_bound_at", "percentiles_at", "percentiles_of_turns"]
     comments = {
         row["function_name"]: row["comment"]
         for row in ask(

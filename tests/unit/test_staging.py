@@ -108,6 +108,35 @@ def test_a_killed_step(tmp_path: Path) -> None:
     assert list((tmp_path / "step/a").glob(".*")) == []
 
 
+def test_a_draft_of_a_living_process_stays(tmp_path: Path) -> None:
+    """Whoever clears up, in this process or another one, leaves a draft that is being written."""
+    staging = Staging(tmp_path)
+    code = f"from pathlib import Path\nfrom warehouse.staging import Staging\nStaging(Path({str(tmp_path)!r}))"
+    with staging.build("step/a", "1") as draft:
+        (draft.folder / "file").write_text("half", "utf8")
+        (draft.folder.parent / ".draft-left").mkdir()
+        subprocess.run([sys.executable, "-c", f"{code}.remove_drafts()"], cwd=Path(__file__).parents[2], check=True)
+        staging.remove_drafts()
+        # one of two
+        assert staging.drafts() == [draft.folder]
+    assert staging.require("step/a").file("file").read_text("utf8") == "half"
+
+
+def test_a_draft_that_is_cleared_too_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A draft that another process removes before it is held is begun again."""
+    staging, mkdir = Staging(tmp_path), Path.mkdir
+
+    def cleared(self: Path, mode: int = 0o777, **options: bool) -> None:
+        mkdir(self, mode, **options)
+        if self.name.startswith(".draft-"):
+            monkeypatch.undo()
+            staging.remove_drafts()
+
+    monkeypatch.setattr(Path, "mkdir", cleared)
+    build(staging, "1", "one")
+    assert staging.require("step/a").meta == {"text": "one"}
+
+
 def test_half_a_product_is_none(tmp_path: Path) -> None:
     """A folder without its notes, or with half of them, is not a product, and is built anew."""
     staging = Staging(tmp_path)

@@ -89,6 +89,28 @@ def test_no_name_steers_the_terminal() -> None:
     assert text_table(pa.table({"a\n\x1b[31mb": [1]})).count("\n") == 1
 
 
+def test_a_plan_keeps_its_lines() -> None:
+    """The drawing of EXPLAIN is shown as it is, line by line, and steers no terminal either."""
+    data = pa.table({"explain_key": ["physical_plan"], "explain_value": ["top\n |\x1b[31m"]})
+    # two lines
+    assert written(data, "table") == "top\n |\ufffd[31m\n"
+
+
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_nothing_to_show(form: str) -> None:
+    """A statement without columns leaves not even an empty line."""
+    # 0 columns
+    assert written(pa.table({}), form) == ""
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_standard_output_that_is_closed(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python has no stream where the shell closed it: that is told, with what to do."""
+    monkeypatch.setattr("sys.stdout", None)
+    with pytest.raises(KappaError, match="standard output is closed, add --output FILE"):
+        write_rows(DATA.to_batches(), DATA.schema, form, None)
+
+
 def test_a_long_table_is_cut() -> None:
     """A thousand rows are shown, the rest is counted."""
     lines = written(pa.table({"n": list(range(1234))}), "table", 100).splitlines()

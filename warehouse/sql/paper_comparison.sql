@@ -7,10 +7,14 @@ WITH full_sizes AS (
     FROM published p
     WHERE p.metric = 'records' AND p.statistic = 'count'
 ),
+-- Only the series that something was published of: the others have nothing to stand beside.
+published_turns AS NOT MATERIALIZED (
+    SELECT * FROM turns SEMI JOIN published USING (workload, tokenizer, counting)
+),
 per_turn AS (
-    SELECT *, 'all' AS population FROM turns
+    SELECT *, 'all' AS population FROM published_turns
     UNION ALL
-    SELECT *, 'reused' AS population FROM turns WHERE cached_tokens > 0
+    SELECT *, 'reused' AS population FROM published_turns WHERE cached_tokens > 0
 ),
 extremes AS (
     SELECT

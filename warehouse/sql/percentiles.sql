@@ -1,69 +1,84 @@
--- Exact percentiles of one series of turns, for both populations and every block size.
--- $turns: its Parquet file; $blocks: block sizes; $percentiles: 0 to 100.
-WITH blocked AS (
+-- Exact percentiles of the turns in the table or view `turns`, for both populations, K rounded down to blocks.
+-- Values are counted, not sorted: kappa_ratio by its whole part, with the values themselves beside it, so that only the
+-- few parts that hold a percentile are sorted. Filters on series, population and metric reach the scan of `turns`.
+CREATE MACRO percentiles_of_turns(block) AS TABLE
+WITH blocked AS NOT MATERIALIZED (
     SELECT
         workload, tokenizer, counting,
         cached_tokens > 0 AS is_reused,
-        block_tokens::INTEGER AS block_tokens,
-        cached_tokens // block_tokens * block_tokens AS k,
-        cached_tokens + prefill_tokens AS context,
+        cached_tokens // block * block AS k,
+        cached_tokens + prefill_tokens - cached_tokens // block * block AS t,
         output_tokens
-    FROM read_parquet($turns, hive_partitioning = false), unnest($blocks) AS b(block_tokens)
+    FROM turns
 ),
-metrics AS (
+counted AS (
     SELECT
-        workload, tokenizer, counting, is_reused, block_tokens,
-        k::DOUBLE AS cached_tokens,
-        (context - k)::DOUBLE AS prefill_tokens,
-        context::DOUBLE AS context_tokens,
-        output_tokens::DOUBLE AS output_tokens,
-        k / (context - k) AS kappa_ratio
-    FROM blocked
-),
-populations AS (
-    SELECT *, 'all' AS population FROM metrics
+        workload, tokenizer, counting, 'cached_tokens' AS metric,
+        k AS whole, count(*) AS n, count(*) FILTER (is_reused) AS reused, NULL::DOUBLE[] AS inside
+    FROM blocked GROUP BY workload, tokenizer, counting, whole
     UNION ALL
-    SELECT *, 'reused' AS population FROM metrics WHERE is_reused
-),
--- One aggregate a metric: a row for each turn, block size and population, not five, and no text to group by.
-grouped AS (
+    SELECT workload, tokenizer, counting, 'prefill_tokens', t AS whole, count(*), count(*) FILTER (is_reused), NULL
+    FROM blocked GROUP BY workload, tokenizer, counting, whole
+    UNION ALL
+    SELECT workload, tokenizer, counting, 'context_tokens', k + t AS whole, count(*), count(*) FILTER (is_reused), NULL
+    FROM blocked GROUP BY workload, tokenizer, counting, whole
+    UNION ALL
+    SELECT workload, tokenizer, counting, 'output_tokens', output_tokens AS whole, count(*), count(*) FILTER (is_reused), NULL
+    FROM blocked WHERE output_tokens IS NOT NULL GROUP BY workload, tokenizer, counting, whole
+    UNION ALL
     SELECT
-        any_value(workload) AS workload, any_value(tokenizer) AS tokenizer, any_value(counting) AS counting,
-        population, block_tokens,
-        quantile_cont(
-            COLUMNS(['cached_tokens', 'prefill_tokens', 'context_tokens', 'output_tokens', 'kappa_ratio']),
-            list_transform($percentiles, lambda p: p / 100)
-        ) AS 'between_\0',
-        quantile_disc(
-            COLUMNS(['cached_tokens', 'prefill_tokens', 'context_tokens', 'output_tokens', 'kappa_ratio']),
-            list_transform($percentiles, lambda p: p / 100)
-        ) AS 'neighbours_\0'
-    FROM populations
-    GROUP BY population, block_tokens
+        workload, tokenizer, counting, 'kappa_ratio',
+        k // t AS whole, count(*), count(*) FILTER (is_reused), list(k / t) FILTER (is_reused)
+    FROM blocked GROUP BY workload, tokenizer, counting, whole
 ),
-long AS (
-    UNPIVOT grouped ON
-        (between_cached_tokens, neighbours_cached_tokens) AS cached_tokens,
-        (between_prefill_tokens, neighbours_prefill_tokens) AS prefill_tokens,
-        (between_context_tokens, neighbours_context_tokens) AS context_tokens,
-        (between_output_tokens, neighbours_output_tokens) AS output_tokens,
-        (between_kappa_ratio, neighbours_kappa_ratio) AS kappa_ratio
-    INTO NAME metric VALUE between, neighbours
-),
-rows AS (
+running AS (
     SELECT
-        workload, tokenizer, counting, population, block_tokens, metric,
-        unnest($percentiles)::DOUBLE AS percentile,
-        unnest(between)::DOUBLE AS between,
-        unnest(neighbours)::DOUBLE AS neighbour
-    FROM long
+        *,
+        sum(n) OVER below AS below, sum(n) OVER series AS total,
+        sum(reused) OVER below AS reused_below, sum(reused) OVER series AS reused_total
+    FROM counted
+    WINDOW series AS (PARTITION BY workload, tokenizer, counting, metric),
+        below AS (PARTITION BY workload, tokenizer, counting, metric ORDER BY whole ROWS UNBOUNDED PRECEDING)
+),
+-- `zeros`: turns without K, whose kappa_ratio is 0 and which `inside` leaves out.
+parts AS (
+    SELECT
+        workload, tokenizer, counting, metric, population, percentile, whole, inside,
+        CASE WHEN population = 'all' THEN n ELSE reused END AS n,
+        CASE WHEN population = 'all' THEN n - reused ELSE 0 END AS zeros,
+        CASE WHEN population = 'all' THEN below - n ELSE reused_below - reused END::BIGINT AS before,
+        (CASE WHEN population = 'all' THEN total ELSE reused_total END::BIGINT - 1) * (10 * percentile)::BIGINT AS rank
+    FROM running,
+        (VALUES ('all'), ('reused')) AS p(population),
+        (SELECT unnest([1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9]::DOUBLE[]) AS percentile) AS l
+),
+-- The rank of a percentile, in thousandths, falls on a value or between two: `low` and `high` count within the part.
+ranked AS (
+    SELECT *, rank // 1000 - before AS low, (rank + 999) // 1000 - before AS high
+    FROM parts WHERE n > 0 AND rank // 1000 < before + n AND (rank + 999) // 1000 >= before
+),
+valued AS (
+    SELECT
+        *,
+        CASE WHEN metric <> 'kappa_ratio' THEN whole WHEN low < zeros THEN 0
+            ELSE list_sort(inside)[low - zeros + 1] END::DOUBLE AS low_value,
+        CASE WHEN metric <> 'kappa_ratio' THEN whole WHEN high < zeros THEN 0
+            ELSE list_sort(inside)[high - zeros + 1] END::DOUBLE AS high_value
+    FROM ranked
+),
+neighbours AS (
+    SELECT
+        workload, tokenizer, counting, population, metric, percentile,
+        any_value(rank % 1000) / 1000 AS share,
+        max(low_value) FILTER (low >= 0) AS low_value,
+        max(high_value) FILTER (high < n) AS high_value
+    FROM valued GROUP BY workload, tokenizer, counting, population, metric, percentile
 )
--- quantile_disc is one of the two values that quantile_cont goes between. Where both are equal, quantile_cont is off in
--- the last bit for some doubles, and so could fall from one percentile to the next: there the value itself is taken.
+-- Linear between the neighbours, as `quantile_cont` has it, and never outside of them: so percentiles cannot fall.
 SELECT
-    workload, tokenizer, counting, population, block_tokens, metric, percentile,
-    max(CASE WHEN abs(between - neighbour) <= 1e-15 * abs(neighbour) THEN neighbour ELSE between END) OVER (
-        PARTITION BY workload, tokenizer, counting, population, block_tokens, metric ORDER BY percentile
-    ) AS value
-FROM rows
-ORDER BY ALL
+    workload, tokenizer, counting, population,
+    CASE WHEN block >= 1 THEN block ELSE error('a block has at least one token') END::INTEGER AS block_tokens,
+    metric, percentile,
+    least(low_value + (high_value - low_value) * share, high_value) AS value
+FROM neighbours;
+COMMENT ON MACRO TABLE percentiles_of_turns IS 'what `percentiles_at` is made from: every metric counted in `turns`';

@@ -1,45 +1,16 @@
 -- Questions with a number of your own, as macros over the tables of the file that they stand in.
 
--- The table `percentiles` at any block size. Name the metric and the series in WHERE: only these are read.
+-- The table `percentiles` at any block size. Name the metric and the series in WHERE: only these are read. Blocks move
+-- tokens from K to T: K + T and the outputs are those of the table, and so is everything at the block sizes it has.
 CREATE MACRO percentiles_at(block) AS TABLE
-WITH blocked AS (
-    SELECT
-        workload, tokenizer, counting, population,
-        cached_tokens // block * block AS k,
-        cached_tokens + prefill_tokens AS context,
-        output_tokens
-    FROM (
-        SELECT *, 'all' AS population FROM turns
-        UNION ALL
-        SELECT *, 'reused' AS population FROM turns WHERE cached_tokens > 0
-    )
-),
-metrics AS (
-    SELECT workload, tokenizer, counting, population, 'cached_tokens' AS metric, k::DOUBLE AS x FROM blocked
-    UNION ALL
-    SELECT workload, tokenizer, counting, population, 'prefill_tokens', (context - k)::DOUBLE FROM blocked
-    UNION ALL
-    SELECT workload, tokenizer, counting, population, 'context_tokens', context::DOUBLE FROM blocked
-    UNION ALL
-    SELECT workload, tokenizer, counting, population, 'output_tokens', output_tokens::DOUBLE FROM blocked
-    UNION ALL
-    SELECT workload, tokenizer, counting, population, 'kappa_ratio', k / (context - k) FROM blocked
-),
-grouped AS (
-    SELECT
-        workload, tokenizer, counting, population, metric,
-        quantile_cont(x, [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999]) AS found
-    FROM metrics
-    WHERE x IS NOT NULL
-    GROUP BY workload, tokenizer, counting, population, metric
-)
-SELECT
-    workload, tokenizer, counting, population,
-    block::INTEGER AS block_tokens,
-    metric,
-    unnest([1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9])::DOUBLE AS percentile,
-    unnest(found) AS value
-FROM grouped;
+SELECT workload, tokenizer, counting, population, block_tokens, metric, percentile, value
+FROM percentiles_of_turns(block)
+WHERE metric IN ('cached_tokens', 'prefill_tokens', 'kappa_ratio') AND block NOT IN (1, 16, 256)
+UNION ALL
+SELECT workload, tokenizer, counting, population, block::INTEGER, metric, percentile, value
+FROM percentiles
+WHERE block_tokens = CASE WHEN block IN (1, 16, 256) THEN block ELSE 1 END
+    AND (block IN (1, 16, 256) OR metric IN ('context_tokens', 'output_tokens'));
 
 -- Shares of each series that are memory bound where kappa_crit is `threshold`, as `boundness` has them by `2n`.
 CREATE MACRO memory_bound_at(threshold) AS TABLE

@@ -1,0 +1,151 @@
+"""What `kappa doctor` finds in a home folder: generations, staging, what killed runs left. It only looks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from warehouse.engine import fetch, read_only
+from warehouse.errors import KappaError
+from warehouse.holds import is_held
+from warehouse.home import LAKE, NOTE, Home
+from warehouse.tables import TABLES
+
+HISTORY = Path("dagster") / "history" / "runs.db"
+OPEN_RUNS = """
+SELECT count(DISTINCT r.run_id) FROM runs r JOIN run_tags t ON r.run_id = t.run_id
+WHERE t.key = 'kappa/process' AND r.status IN ('STARTING', 'STARTED', 'CANCELING')
+"""
+
+
+def usable(home: Home) -> str:
+    """Return that the folder can be written, or will be created.
+
+    Raises:
+        KappaError: it holds another layout.
+        PermissionError: it cannot be written.
+    """
+    parent = next(path for path in (home.path, *home.path.parents) if path.exists())
+    if not os.access(parent, os.W_OK):
+        raise PermissionError(13, "cannot be written", str(parent))
+    home.check_layout()
+    return f"{home.path} {'can be written' if home.path.exists() else 'will be created'}"
+
+
+def warehouse(home: Home) -> str:
+    """Return what the current generation is, after reading every table of it.
+
+    Raises:
+        KappaError: it is not there any more, damaged, or of another kappa.
+    """
+    note = home.current_note()
+    if note is None:
+        if home.current.is_symlink():
+            raise KappaError(f"{home.current} leads nowhere", "its generation is gone", "run `kappa run` again")
+        return "none yet: `kappa run --sample` or `kappa run` builds one"
+    kind = "sample" if note["is_sample"] else "real data sets"
+    rows = _rows(home)
+    return f"generation {note['generation']} ({kind}), {len(note['series'])} series, {rows['turns']:,} turns"
+
+
+def _rows(home: Home) -> dict[str, int]:
+    """Return how many rows each stored table has."""
+    path = home.database()
+    try:
+        with read_only(path) as connection:
+            names = [name for name, table in TABLES.items() if not table.is_view]
+            # The hash reads every value: a count alone stands in the file's head.
+            query = 'SELECT count(*) AS n, bit_xor(hash(t)) AS h FROM "{}" t'
+            counts = [fetch(connection, query.format(name)) for name in names]
+        return {name: count["n"][0].as_py() for name, count in zip(names, counts, strict=True)}
+    except Exception as error:
+        staged = home.staging(is_sample=bool((home.current_note() or {}).get("is_sample"))).root / "warehouse"
+        why = error.why if isinstance(error, KappaError) else str(error).strip().splitlines()[0]
+        remedy = f"move {path.parent} and {staged} away and run `kappa run` again"
+        raise KappaError(f"{path} is damaged", why, remedy) from error
+
+
+def lake(home: Home) -> str:
+    """Return how large the lake is.
+
+    Raises:
+        KappaError: a table that has rows has no Parquet file.
+    """
+    folder = (home.current / LAKE).resolve()
+    try:
+        if home.current_note() is None:
+            return "none yet"
+        counts = _rows(home)
+    except KappaError:
+        return "not compared: the warehouse cannot be read"
+    missing = [name for name, rows in counts.items() if rows and not any((folder / name).rglob("*.parquet"))]
+    if missing:
+        why = f"no Parquet file of {', '.join(missing[:3])}{' and others' if missing[3:] else ''}"
+        remedy = f"move {folder.parent} away and run `kappa run` again"
+        raise KappaError(f"{folder} is not whole", why, remedy)
+    files = list(folder.rglob("*.parquet"))
+    return f"{len(files)} Parquet files, {_megabytes(files)}"
+
+
+def generations(home: Home) -> str:
+    """Return the generations that are kept, with their sizes.
+
+    Raises:
+        KappaError: one has no note, so it is not whole.
+    """
+    parts = []
+    for number in home.numbers():
+        folder = home.generations / str(number)
+        if not (folder / NOTE).is_file():
+            raise KappaError(f"{folder} is not whole", f"it has no {NOTE}", "move it away")
+        parts.append(f"{number} ({_megabytes(folder.rglob('*'))})")
+    return ", ".join(parts) or "none yet"
+
+
+def staging(home: Home) -> str:
+    """Return how many products of steps rest in staging, and their size."""
+    parts = []
+    for name, is_sample in (("real data sets", False), ("sample", True)):
+        products = home.staging(is_sample=is_sample)
+        if names := products.names(""):
+            parts.append(f"{name}: {len(names)} products, {_megabytes(products.root.rglob('*'))}")
+    return "; ".join(parts) or "empty"
+
+
+def left_over(home: Home) -> str:
+    """Return that nothing was left by killed runs.
+
+    Raises:
+        KappaError: something was; the next run takes it away.
+    """
+    drafts = [path for is_sample in (False, True) for path in home.staging(is_sample=is_sample).drafts()]
+    working = [path for path in drafts if is_held(path)]
+    if working or home.is_locked("run"):
+        return f"a run is going on ({len(working)} steps write)"
+    logs = list(home.generations.glob("*/*.wal"))
+    if logs:
+        names = ", ".join(map(str, logs))
+        raise KappaError(f"{names} is in the way", "a program that opened the file for writing left it", "remove it")
+    stale, runs = [*drafts, *home.left_over()], _open_runs(home)
+    if stale or runs:
+        what = f"{len(stale)} stale folders and files ({_megabytes(stale)}) and {runs} unfinished runs are left"
+        raise KappaError(what, "a run was killed", "the next `kappa run` takes them away and goes on from there")
+    return "nothing"
+
+
+def _open_runs(home: Home) -> int:
+    """Return how many runs of `kappa run` count as running in Dagster's history, which is read as it is."""
+    path = home.path / HISTORY
+    if not path.is_file():
+        return 0
+    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        return int(connection.execute(OPEN_RUNS).fetchone()[0])
+
+
+def _megabytes(paths: Iterable[Path]) -> str:
+    """Return the size of files and of those below folders, each counted once."""
+    files = {file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()}
+    return f"{sum(file.stat().st_size for file in files) / 1e6:,.1f} MB"
