@@ -64,6 +64,7 @@ class ChatCounted:
         rendered_turns: How many turns adding up does not cover: they come from the real prompts.
         direct_messages: How many messages were tokenised as pieces of a prompt, beyond their text alone.
         differences: Where adding up differed; then everything was counted again with the exact engine.
+        wrong_texts: Messages whose text alone the exact engine then counted otherwise than `text_tokens` says.
         is_exact: False where the second count differs from the real prompts too.
     """
 
@@ -75,6 +76,7 @@ class ChatCounted:
     rendered_turns: int
     direct_messages: int
     differences: list[TurnDifference]
+    wrong_texts: int
     is_exact: bool
 
 
@@ -140,12 +142,16 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
         engine = exact or reference
         prompts = _count(work, engine, text_tokens)
     chosen = _choose(work, prompts, check_tokens)
-    differences, is_exact = _differences(work, prompts, chosen), True
+    differences, wrong_texts, is_exact = _differences(work, prompts, chosen), 0, True
     if differences:
-        _LOG.warning("%s and real prompts differ on %d turns, counting all again", engine.engine, len(differences))
+        _LOG.warning(
+            "%s and real prompts differ on %d turns, counting all again; the first is turn %d of session %d, sha256 %s",
+            engine.engine, len(differences), differences[0].turn_index, differences[0].session, differences[0].sha256,
+        )  # fmt: skip
         engine = exact or reference
-        again = [np.empty(0, np.int64), *(engine.count(texts) for texts in texts_of(messages))]
-        prompts = _count(work, engine, np.concatenate(again))
+        again = np.concatenate([np.empty(0, np.int64), *map(engine.count, texts_of(messages))])
+        wrong_texts = int((again != text_tokens).sum())
+        prompts = _count(work, engine, again)
         is_exact = not _differences(work, prompts, chosen)
     return ChatCounted(
         turns=prompts.found.turns,
@@ -156,6 +162,7 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
         rendered_turns=prompts.rendered_turns,
         direct_messages=int(prompts.is_direct.sum()),
         differences=differences,
+        wrong_texts=wrong_texts,
         is_exact=is_exact,
     )
 

@@ -24,9 +24,10 @@ from pipelines.tokenizer_specs import TemplateFacts
 
 GAP = "\n\n"
 PROBES = ("A", "1")
-# A word ends before a blank whatever stands behind it: the patterns take letters as far as they go and start anew at
-# the blank, NFC composes nothing with either, and no special token holds a blank.
-_CUT = re.compile(r"(?<=[A-Za-z])(?=\s)")
+# Places where a match of the patterns ends whatever stands behind: letters end before any white space, every other run
+# before a blank or tab (signs take only line breaks along), and white space behind its last line break. NFC composes
+# nothing with white space, and no special token holds any.
+_CUT = re.compile(r"(?<=[A-Za-z])(?=\s)|(?<=\S)(?=[ \t])|(?<=\n)(?=\S)")
 _WINDOW = 1 << 12
 
 

@@ -80,9 +80,10 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
 ) -> Counted:
     """Count a stream of texts with the fast engine and compare a sample of it with Hugging Face.
 
-    The sample holds texts chosen by a hash of the text, each batch's longest, those with special tokens' strings and
-    those with unusual characters, within 1/2, 1/4, 1/8 and 1/8 of the budget: of a kind with more, those with the
-    smallest hashes. Of a long text a part is compared. One difference makes the exact engine count everything again.
+    The sample holds texts chosen by a hash of the text within the budget, and beside it each batch's longest, those
+    with special tokens' strings and those with unusual characters within 1/4, 1/8 and 1/8 of it: of a kind with more,
+    those with the smallest hashes. Of a long text two of the pieces are compared that the engine is given, and their
+    joint. One difference makes the exact engine count everything again.
 
     Args:
         batches: Gives the stream anew at each call, the same texts in the same order; memory holds a few batches.
@@ -106,7 +107,10 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
     found = _found(parts, engine, tokens)
     differences, is_exact = _named(batches, parts, found, truth), True
     if differences:
-        _LOG.warning("%s and tokenizers differ on %d texts, counting all again", engine.engine, len(differences))
+        _LOG.warning(
+            "%s and tokenizers differ on %d texts, counting all again; the first is row %d, sha256 %s",
+            engine.engine, len(differences), differences[0].position, differences[0].sha256,
+        )  # fmt: skip
         engine = exact or reference
         tokens = _count_again(batches, engine, len(tokens), on_progress)
         is_exact = np.array_equal(_found(parts, engine, tokens), truth)
@@ -143,7 +147,7 @@ def _count_and_choose(
 
     # An engine remembers words by thread: this one alone calls it, and another reads and chooses ahead.
     tokens += map(engine.count, in_order([chosen], held=1, threads=1))
-    merged = {key: part for sample in samples for key, part in sample.parts.items()}
+    merged = {key: part for sample in samples for key, part in sample.chosen().items()}
     return np.concatenate(tokens), np.concatenate(special), sorted(merged.values(), key=lambda part: part.row)
 
 

@@ -14,13 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.counting import PIECE_BYTES
-from pipelines.text_pieces import SAFE_CUT, byte_lengths, bytes_of
+from pipelines.text_pieces import SAFE_CUT, byte_lengths, bytes_of, cuts
 
-# A text is compared whole up to the length of the pieces that engines are given: none sees a length never compared.
-_WHOLE_BYTES, _PART_BYTES = PIECE_BYTES, PIECE_BYTES // 2
-_WORD, _CONTINUES = 8, 0x80
-# All texts, each batch's longest, those with special tokens' strings, unusual ones: each kind's part of the budget.
-SHARES = (2, 4, 8, 8)
+# A text of up to four pieces is compared whole, of a longer one two pieces that follow each other, with their joint.
+_WHOLE_BYTES = 4 * PIECE_BYTES
+# A piece without a line break can be of any length; of those beyond a sample's budget one is compared, up to so long.
+_LONGEST_BYTES = 1_000_000
+_TEXT_COST = 16
+_WORD = 8
+# All texts, each batch's longest, those with special tokens' strings, unusual ones: each kind's part of the budget,
+# which the rare kinds may exceed by half.
+SHARES = (1, 4, 8, 8)
 # What NFC may change and what Unicode tables disagree about: marks, format and private characters, compatibility signs.
 _UNUSUAL = r"[\p{M}\p{Cf}\p{Co}\x{1100}-\x{11FF}\x{2126}\x{212A}\x{212B}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}]"
 
@@ -40,10 +44,11 @@ class Sample:
 
     def __init__(self, budget_bytes: int) -> None:
         """Begin with nothing of `budget_bytes`."""
-        self.left = budget_bytes
+        self.budget = self.left = budget_bytes
         self.ceiling = (1 << 64) - 1
         self.parts: dict[int, Part] = {}
         self.heap: list[int] = []
+        self.oversized: Part | None = None
 
     def offer(
         self, texts: pa.Array, hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64], first_row: int
@@ -54,10 +59,20 @@ class Sample:
             key = int(hashes[row])
             if key >= self.ceiling:
                 break
-            if key not in self.parts:
+            if key not in self.parts and (self.oversized is None or key != self.oversized.hash):
                 self._take(_part_of(texts, row, key, first_row))
 
+    def chosen(self) -> dict[int, Part]:
+        """Return the parts by hash, one that alone is beyond the budget among them."""
+        return self.parts if self.oversized is None else {**self.parts, self.oversized.hash: self.oversized}
+
     def _take(self, part: Part) -> None:
+        if _cost(part) > self.budget:
+            if len(part.text.encode()) <= _LONGEST_BYTES and (
+                self.oversized is None or part.hash < self.oversized.hash
+            ):
+                self.oversized = part
+            return
         self.parts[part.hash] = part
         heapq.heappush(self.heap, -part.hash)
         self.left -= _cost(part)
@@ -68,37 +83,30 @@ class Sample:
 
 
 def _cost(part: Part) -> int:
-    return len(part.text.encode()) + 64
+    return len(part.text.encode()) + _TEXT_COST
 
 
 def _part_of(texts: pa.Array, row: int, key: int, first_row: int) -> Part:
-    """Return the text, or of a long one a part between two safe cuts, at a place that the hash decides."""
+    """Return the text, or of a long one two of its pieces, at a place that the hash decides."""
     ends, data = bytes_of(texts)
     start, end = ends[row : row + 2].tolist()
-    is_whole = end - start <= _WHOLE_BYTES
-    window = _window(data, start, end, key)
-    return Part(key, first_row + row, (window if is_whole else _between_cuts(window)).decode(), is_whole)
+    return Part(key, first_row + row, _compared(data, start, end, key).decode(), end - start <= _WHOLE_BYTES)
 
 
-def _window(data: memoryview, start: int, end: int, key: int) -> bytes:
-    """Return a text's bytes, or of a long one so many as may be compared, at a place that the hash decides."""
-    start += key % max(1, end - start - _WHOLE_BYTES)
-    return bytes(data[start : min(end, start + _WHOLE_BYTES)])
-
-
-def _between_cuts(window: bytes) -> bytes:
-    """Return _PART_BYTES or more of twice as many: between safe cuts where there are, else between characters."""
-    cuts = [found.end() for found in SAFE_CUT.finditer(window)]
-    begin = cuts[0] if cuts and cuts[0] < _PART_BYTES else _character_at(window, 0)
-    end = next((place for place in cuts if place >= begin + _PART_BYTES), None)
-    return window[begin : _character_at(window, begin + _PART_BYTES) if end is None else end]
-
-
-def _character_at(window: bytes, place: int) -> int:
-    """Return the first place from `place` on where a character of UTF-8 begins, or the end."""
-    while place < len(window) and window[place] & 0xC0 == _CONTINUES:
-        place += 1
-    return min(place, len(window))
+def _compared(data: memoryview, start: int, end: int, key: int) -> bytes:
+    """Return of a text what is compared: two pieces as the engine is given them are cut again at their joint."""
+    room = end - start - _WHOLE_BYTES
+    if room <= 0:
+        return bytes(data[start:end])
+    place = start + key % room
+    found = SAFE_CUT.search(data, place, place + PIECE_BYTES)
+    pieces = cuts(data, found.end(), place + _WHOLE_BYTES, PIECE_BYTES) if found else []
+    if found and len(pieces) > 1:
+        return bytes(data[found.end() : pieces[1]])
+    # Lines are long here: the pieces are what they are.
+    places = [start, *cuts(data, start, end, PIECE_BYTES), end]
+    first = key % max(1, len(places) - 2)
+    return bytes(data[places[first] : places[min(first + 2, len(places) - 1)]])
 
 
 def offer_batch(samples: list[Sample], texts: pa.Array, first_row: int, special: npt.NDArray[np.bool_]) -> None:
@@ -121,10 +129,10 @@ def _unusual_rows(
     ends, data = bytes_of(texts)
     is_long = np.diff(ends)[rows] > _WHOLE_BYTES
     short = texts.take(rows[~is_long])
-    windows = [_window(data, int(ends[row]), int(ends[row + 1]), int(hashes[row])) for row in rows[is_long].tolist()]
+    parts = [_compared(data, int(ends[row]), int(ends[row + 1]), int(hashes[row])) for row in rows[is_long].tolist()]
     # The search is slow: it is for what is not plain ASCII.
-    is_plain = [pc.string_is_ascii(short).to_numpy(zero_copy_only=False), [window.isascii() for window in windows]]
-    long = pa.array([window.decode(errors="ignore") for window in windows if not window.isascii()], texts.type)
+    is_plain = [pc.string_is_ascii(short).to_numpy(zero_copy_only=False), [part.isascii() for part in parts]]
+    long = pa.array([part.decode() for part in parts if not part.isascii()], texts.type)
     odd = pa.concat_arrays([short.filter(pa.array(~is_plain[0].astype(np.bool_))), long])
     is_unusual = pc.match_substring_regex(odd, _UNUSUAL).to_numpy(zero_copy_only=False).astype(np.bool_)
     ordered = np.concatenate((rows[~is_long], rows[is_long]))

@@ -25,11 +25,15 @@ from pipelines.text_pieces import as_large, cut, slices
 from pipelines.tokenizer_files import TokenizerFile
 
 _LOG = logging.getLogger("kappa")
-PIECE_BYTES = 1 << 15
+PIECE_BYTES = 1 << 13
 # So much at once stays in a core's cache from Arrow through Python's strings to the engine: 8 MiB take a sixth longer.
 _SLICE_BYTES = 1 << 19
 Counts = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.uint32]
+
+
+class EngineError(RuntimeError):
+    """An engine failed on a text that it should count."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,8 +97,13 @@ def fast_counter(file: TokenizerFile) -> Counter:
         return exact_counter(file)
 
     def encode_flat(strings: list[str]) -> tuple[bytes, Counts]:
-        # The first False adds no BOS, the second keeps special tokens' strings whole.
-        ids, offsets = tokenizer.encode_batch_flat(strings, False, False)
+        try:
+            # The first False adds no BOS, the second keeps special tokens' strings whole.
+            ids, offsets = tokenizer.encode_batch_flat(strings, False, False)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # a panic in Rust is no Exception
+            raise EngineError(f"fastokens: {error}") from error
         return ids, np.frombuffer(offsets, np.dtype("<u8")).astype(np.int64)
 
     def count_strings(strings: list[str]) -> Counts:

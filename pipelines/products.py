@@ -31,3 +31,8 @@ def turns_name(workload: str, tokenizer: str, counting: str) -> str:
 def table_name(table: str) -> str:
     """Return the name of a table over all workloads."""
     return f"tables/{table}"
+
+
+def distrusted_name(tokenizer: str) -> str:
+    """Return the name of the note that the fast engine is not to be used for a tokenizer."""
+    return f"distrusted/{tokenizer}"

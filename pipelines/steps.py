@@ -20,8 +20,16 @@ import pyarrow.parquet as pq
 from pipelines.chat_counting import count_chat
 from pipelines.chat_layout import texts_of
 from pipelines.checked_counts import check_budget, count_checked
+from pipelines.counting import exact_counter
 from pipelines.fetching import tokenizer_file_of
-from pipelines.products import conversations_name, counts_name, raw_name, tokenizer_name, turns_name
+from pipelines.products import (
+    conversations_name,
+    counts_name,
+    distrusted_name,
+    raw_name,
+    tokenizer_name,
+    turns_name,
+)
 from pipelines.progress import Progress
 from pipelines.sessions import MESSAGES, REJECTED, SESSIONS, SessionsWriter
 from pipelines.turn_tables import empty_turns, turns_table
@@ -106,14 +114,17 @@ def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Produc
     """Count the tokens of every message; the exact engine checks a sample and recounts on a difference."""
     conversations = staging.require(conversations_name(workload.name))
     file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
-    name, identity = counts_name(workload.name, tokenizer), counts_identity(conversations.identity, file.fingerprint)
+    distrusted = is_distrusted(staging, tokenizer, file.fingerprint)
+    identity = counts_identity(conversations.identity, file.fingerprint, distrusted=distrusted)
+    name = counts_name(workload.name, tokenizer)
     if (product := staging.reuse(name, identity)) is not None:
         return product
     messages = conversations.file(MESSAGES)
     progress = Progress(f"{workload.name}: count with {tokenizer}", conversations.meta["text_bytes"])
     budget = check_budget(conversations.meta["text_bytes"])
     texts = partial(texts_of, messages, TEXT_BATCH)
-    counted = count_checked(texts, file, check_bytes=budget, on_progress=progress.reach)
+    fast = exact_counter(file) if distrusted else None
+    counted = count_checked(texts, file, fast=fast, check_bytes=budget, on_progress=progress.reach)
     with staging.build(name, identity) as draft:
         columns = pq.read_table(messages, columns=["session", "position", "role"])
         pq.write_table(columns.append_column("tokens", pa.array(counted.tokens, pa.int64())), draft.folder / COUNTS)
@@ -155,9 +166,15 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
     file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
     progress = Progress(f"{workload.name}: count chat with {tokenizer}", conversations.meta["text_bytes"])
     tokens = pq.read_table(counts.file(COUNTS), columns=["tokens"])["tokens"].to_numpy()
+    fast = exact_counter(file) if is_distrusted(staging, tokenizer, file.fingerprint) else None
     counted = count_chat(
-        conversations.file(MESSAGES), file, workload.kind, text_tokens=tokens, on_progress=progress.reach
+        conversations.file(MESSAGES), file, workload.kind, text_tokens=tokens, fast=fast, on_progress=progress.reach
     )
+    if counted.wrong_texts:
+        _distrust(staging, tokenizer, file.fingerprint)
+        why = "the comparison of whole prompts found what the sample of texts did not"
+        what = f"{counts.meta['engine']} miscounts {counted.wrong_texts:,} messages of {workload.name} with {tokenizer}"
+        raise KappaError(what, why, "run again: Hugging Face's engine then counts everything for this tokenizer")
     with staging.build(name, identity) as draft:
         sessions = pq.read_table(conversations.file(SESSIONS))
         _write_turns(draft, counted.turns, sessions, (workload.name, tokenizer, "chat"))
@@ -168,6 +185,20 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
             differences=[dataclasses.asdict(difference) for difference in counted.differences],
         )  # fmt: skip
     return staging.require(name)
+
+
+def is_distrusted(staging: Staging, tokenizer: str, fingerprint: str) -> bool:
+    """Whether a miscount by these versions of the engines is on record for a tokenizer."""
+    return staging.find(distrusted_name(tokenizer), _distrusted_identity(fingerprint)) is not None
+
+
+def _distrust(staging: Staging, tokenizer: str, fingerprint: str) -> None:
+    with staging.build(distrusted_name(tokenizer), _distrusted_identity(fingerprint)):
+        LOG.warning("%s: the fast engine is not used any more for this tokenizer", tokenizer)
+
+
+def _distrusted_identity(fingerprint: str) -> str:
+    return identity_of(step="distrusted", fingerprint=fingerprint, engines={name: version(name) for name in ENGINES})
 
 
 def _counted(staging: Staging, workload: Workload, tokenizer: str) -> tuple[Product, Product]:
@@ -209,9 +240,9 @@ def conversations_identity(raw: dict[str, Any]) -> str:
     return identity_of(step="conversations", code=code_version(), workload=raw["workload"], files=contents)
 
 
-def counts_identity(conversations: str, fingerprint: str) -> str:
-    """Return the identity of the counts of these conversations by a tokenizer."""
-    engines = {name: version(name) for name in ENGINES}
+def counts_identity(conversations: str, fingerprint: str, *, distrusted: bool) -> str:
+    """Return the identity of the counts of these conversations by a tokenizer, see `is_distrusted`."""
+    engines = {name: version(name) for name in ENGINES[distrusted:]}
     return identity_of(
         step="counts", code=code_version(), conversations=conversations, fingerprint=fingerprint, engines=engines
     )
@@ -230,5 +261,7 @@ def is_current(staging: Staging, turns: Product) -> bool:
     if conversations is None or tokenizer is None:
         return False
     read = conversations_identity(conversations.meta["raw"])
-    counted = counts_identity(read, tokenizer.meta["fingerprint"])
+    fingerprint = tokenizer.meta["fingerprint"]
+    distrusted = is_distrusted(staging, meta["tokenizer"], fingerprint)
+    counted = counts_identity(read, fingerprint, distrusted=distrusted)
     return (conversations.identity, turns.identity) == (read, turns_identity(counted, meta["counting"]))

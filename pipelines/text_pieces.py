@@ -61,7 +61,7 @@ def cut(texts: pa.Array, piece_bytes: int) -> tuple[pa.Array, Ints]:
     if not is_long.any():
         return texts, np.arange(len(texts))
     ends, data = bytes_of(texts)
-    inner = [_cuts(data, int(ends[row]), int(ends[row + 1]), piece_bytes) for row in np.flatnonzero(is_long)]
+    inner = [cuts(data, int(ends[row]), int(ends[row + 1]), piece_bytes) for row in np.flatnonzero(is_long)]
     more = np.zeros(len(texts), np.int64)
     more[is_long] = [len(places) for places in inner]
     ends = np.insert(ends, np.repeat(np.arange(len(texts)) + 1, more), [place for places in inner for place in places])
@@ -69,7 +69,8 @@ def cut(texts: pa.Array, piece_bytes: int) -> tuple[pa.Array, Ints]:
     return pieces, np.arange(len(texts)) + np.cumsum(more) - more
 
 
-def _cuts(data: memoryview, start: int, end: int, piece_bytes: int) -> list[int]:
+def cuts(data: memoryview, start: int, end: int, piece_bytes: int) -> list[int]:
+    """Return where the text from `start` to `end` is cut into pieces of `piece_bytes` or more."""
     places: list[int] = []
     while end - start > piece_bytes:
         # The search sees nothing behind the text: its last line break is no cut, so no piece is empty.

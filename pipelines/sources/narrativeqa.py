@@ -21,8 +21,8 @@ COLUMNS = ("document.id", "document.text", "question.text")
 # A row can hold a story of a megabyte: eight of them are enough to be quick and few enough to be small.
 ROWS = 8
 BUFFER_BYTES = 1 << 20
-# Lists of rows that are read ahead of each file, with a story at most in each.
-HELD = 64
+# Lists of rows that are read ahead of each of two files, with a story at most in each.
+HELD = 2
 
 
 def select(hub: Hub, repo_id: str, revision: str) -> list[str]:

@@ -21,6 +21,7 @@ from pipelines.chat_layout import Ints, layout_of, read_layout, texts_at, texts_
 from pipelines.chat_official import Official
 from pipelines.chat_pieces import Pieces, count_pieces
 from pipelines.chat_prompts import prompt_turns
+from pipelines.chat_sample import choose_turns
 from pipelines.chat_template_files import chat_template
 from pipelines.counting import Counter, Counts, Ids, official_prompts
 from pipelines.sessions import ASSISTANT, DOCUMENT, MESSAGES, QUESTION, SYSTEM, TOOL, USER, SessionsWriter
@@ -302,21 +303,35 @@ def test_any_document_and_question(
     assert (cached[1], prefill[1]) == official.question(document, question)
 
 
-def test_a_document_is_not_tokenised_again(file: TokenizerFile, fast: Counter) -> None:
+@pytest.mark.parametrize(
+    "document",
+    [
+        "Some words of a story, " * 5000 + "the end.",
+        "\u043d\u0435\u043a\u043e\u0442\u043e\u0440\u044b\u0435 \u0441\u043b\u043e\u0432\u0430, " * 9000
+        + "\u043a\u043e\u043d\u0435\u0446.",
+        "\u6545\u4e8b\u306e\u4e00\u884c\u3002\n" * 15_000 + "\u7d42\u308f\u308a\u3002",
+        "1,234.5  (678)\t90%\n" * 6000 + "1.",
+    ],
+    ids=["words", "Russian", "lines of Japanese", "figures"],
+)
+def test_a_document_is_not_tokenised_again(file: TokenizerFile, fast: Counter, document: str) -> None:
     """Its tokens are those of the text count; the engine sees its edges, and its end once a question."""
-    document = "Some words of a story, " * 5000 + "the end."
     texts = pa.array([document, *("Why?" for _ in range(30))], pa.large_string())
     role = np.array([DOCUMENT, *[QUESTION] * 30], np.int8)
     layout = layout_of(np.zeros(31, np.int32), np.arange(31, dtype=np.int32), role)
     seen: list[str] = []
     question_prompts([texts], layout, file.spec.template, _recording(fast, seen), fast.count(texts))
-    # 32 prompts of an end of " end." with a frame of less than 130 characters, and the beginning of the first one
+    # 32 prompts of an end of a few characters with a frame of less than 130, and the beginning of the first one
     assert sum(map(len, seen)) < 33 * 140 < len(document) / 20
 
 
 def test_where_a_document_is_cut(file: TokenizerFile, fast: Counter) -> None:
-    """Behind the last word before a blank, also where the blank is the line break before the question."""
-    tails = {"One two. Three.": " two. Three.", "One two": "", "One two\n ": "\n ", "1 2 3": "1 2 3", "": ""}
+    """Before the last blank behind anything, or line break behind a letter, or behind the last line break."""
+    tails = {
+        "One two. Three.": " Three.", "One two": "", "One two\n ": "\n ", "1 2 3": " 3", "": "", "1.": "1.",
+        "\u5929\n\u5730\u3002": "\u5730\u3002", "\u044f \u0434\u0430": " \u0434\u0430",
+        ".\r\n": ".\r\n", "a.\n": "a.\n",
+    }  # fmt: skip
     for document, tail in tails.items():
         tokens = int(fast.count(pa.array([document]))[0])
         assert ending_of(memoryview(document.encode()), tokens, file.spec.template, fast).tail == tail
@@ -407,6 +422,15 @@ def test_a_small_budget_compares_little(file: TokenizerFile, fast: Counter, tmp_
     ]
     # none, some, all 100
     assert checked[0] == 0 < checked[1] < checked[2] == 100
+
+
+def test_where_every_prompt_is_beyond_the_budget() -> None:
+    """The cheapest is taken, up to eight times the budget; never one where a cheaper one fits."""
+    rows, direct = np.arange(3), np.zeros(3, np.bool_)
+    assert choose_turns(np.array([900, 800, 801]), rows, direct, 100) == [1]
+    assert choose_turns(np.array([900, 801, 802]), rows, direct, 100) == []
+    assert choose_turns(np.array([900, 100, 101]), rows, direct, 100) == [1]
+    assert choose_turns(np.zeros(0, np.int64), rows[:0], direct[:0], 100) == []
 
 
 def test_progress_and_an_empty_workload(file: TokenizerFile, fast: Counter, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import builtins
 import dataclasses
 import hashlib
 import logging
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines import count_samples
+from pipelines import count_samples, text_pieces
 from pipelines.checked_counts import Difference, count_checked
-from pipelines.counting import PIECE_BYTES, Counter, Counts, special_tokens_in
+from pipelines.counting import PIECE_BYTES, Counter, Counts, EngineError, special_tokens_in
 from pipelines.text_pieces import SAFE_CUT, cut
 from pipelines.tokenizer_files import TokenizerFile
 from pipelines.tokenizer_specs import tokenizer_specs
@@ -244,15 +245,58 @@ def test_rare_content_is_compared_whatever_the_size(file: TokenizerFile, exact: 
     assert counted.checked_bytes < 8000
 
 
-def test_part_of_a_long_text_is_compared(file: TokenizerFile, exact: Counter) -> None:
-    """A book costs half a piece and some of the budget, and a difference in it carries the whole text's hash."""
+def test_two_pieces_of_a_long_text_are_compared(file: TokenizerFile, exact: Counter) -> None:
+    """A book costs two pieces and their joint, and a difference in them carries the whole text's hash."""
     book = "It was a line like any other line in this book.\n" * 20_000
     counted = count_checked(_stream([book]), file, fast=_off_by_one(exact, "any other"))
-    assert PIECE_BYTES / 2 <= counted.checked_bytes <= PIECE_BYTES
+    # 48 characters a line: a piece is the first whole number of lines from 8,192 bytes on, 171 x 48 = 8,208
+    assert counted.checked_bytes == 2 * 171 * 48
     assert counted.differences[0].sha256 == hashlib.sha256(book.encode()).hexdigest()
-    # 48 characters a line: parts begin and end at line ends, so a part's tokens are those of its lines
-    assert counted.checked_bytes % 48 == 0
     assert counted.tokens.tolist() == exact.count(_array([book])).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("a line of a book, and one more like it\n" * 30_000, PIECE_BYTES),
+        ("words of a line that never ends, " * 1_400, 40_000),
+        ("words of a line that never ends, " * 30_000, 900_000),
+    ],
+    ids=["pieces", "a line of 46 kB", "a line of 990 kB"],
+)
+def test_an_engine_that_fails_at_a_length_is_caught(file: TokenizerFile, exact: Counter, text: str, least: int) -> None:
+    """Whatever length an engine is given, such a string is compared, though most of the stream is short."""
+
+    def count_strings(strings: list[str]) -> Counts:
+        return exact.count_strings(strings) + np.array([len(some) >= least for some in strings], np.int64)
+
+    texts = [*(f"message number {number}" for number in range(3000)), text]
+    counted = count_checked(
+        _stream(texts, 500), file, fast=dataclasses.replace(exact, count_strings=count_strings), check_bytes=250_000
+    )
+    assert [difference.position for difference in counted.differences] == [3000]
+    assert counted.tokens.tolist() == exact.count(_array(texts)).tolist()
+
+
+def test_a_cut_that_is_not_safe_is_caught(file: TokenizerFile, fast: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut within words, a long text has other tokens than the whole; both engines are given the pieces, so none is."""
+    within = re.compile(rb"[a-z](?=[a-z])")
+    monkeypatch.setattr(text_pieces, "SAFE_CUT", within)
+    monkeypatch.setattr(count_samples, "SAFE_CUT", within)
+    texts = [f"{number} unbelievable incomprehensibilities of counterrevolutionaries\n" * 3000 for number in range(9)]
+    counted = count_checked(_stream(texts), file, fast=fast)
+    assert counted.differences
+    assert not counted.is_exact
+
+
+def test_an_engine_that_raises_is_not_used(file: TokenizerFile, exact: Counter) -> None:
+    """Whatever it raises, a panic of Rust too, the exact engine counts."""
+
+    def fail(strings: list[str]) -> Counts:
+        raise EngineError(f"{len(strings)} strings")
+
+    counted = count_checked(_stream(_HARD), file, fast=dataclasses.replace(exact, engine="x", count_strings=fail))
+    assert (counted.engine, counted.tokens.tolist()) == ("tokenizers", exact.count(_array(_HARD)).tolist())
 
 
 def test_the_sample_does_not_depend_on_batches_or_order() -> None:
@@ -265,8 +309,8 @@ def test_the_sample_does_not_depend_on_batches_or_order() -> None:
             sample.offer(batch, count_samples.text_hashes(batch), np.arange(len(batch)), 0)
         chosen.append({part.text for part in sample.parts.values()})
     assert chosen[0] == chosen[1] == chosen[2]
-    # a text costs its bytes (0 to 80) and 64 more: 4000 bytes hold 28 to 62 texts, less one that did not fit
-    assert 27 <= len(chosen[0]) <= 62
+    # a text costs its bytes (0 to 80) and 16 more: 4000 bytes hold 42 to 250 texts, less one that did not fit
+    assert 41 <= len(chosen[0]) <= 250
 
 
 def test_hashes_see_all_ends_of_a_text() -> None:

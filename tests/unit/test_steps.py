@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -170,6 +171,40 @@ def test_a_real_vocabulary(tmp_path: Path, chat: Chat, monkeypatch: pytest.Monke
     counts = lab.staging.require(counts_name("sharegpt", "llama-3.1")).meta
     assert (counts["special_token_messages"], counts["messages"], counts["is_exact"]) == (1, 3, True)
     assert np.sum(counts["tokens"]) == 4
+
+
+def test_a_miscount_that_only_prompts_show_is_published_nowhere(
+    tmp_path: Path,
+    chat: Chat,
+    monkeypatch: pytest.MonkeyPatch,
+    lab: Any,  # noqa: ANN401 - conftest's Lab
+) -> None:
+    """The step of whole prompts fails and puts it on record; the next run counts everything with the exact engine."""
+    monkeypatch.undo()
+    try:
+        file = fetch_tokenizer(tokenizer_spec("llama-3.1"), tmp_path, offline=True)
+    except KappaError as error:
+        pytest.skip(f"the offline extra is not installed: {error}")
+    monkeypatch.setattr(fetching, "fetch_tokenizer", lambda *_, **__: file)
+    count = steps.count_checked
+
+    def one_more(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - those of the function that it stands for
+        counted = count(*args, **options)
+        return dataclasses.replace(counted, tokens=counted.tokens + np.array([0, 1, 0]))
+
+    lab.put("sharegpt", [chat("a", "human: Hello", "gpt: there", "human: world")], [])
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "count_checked", one_more)
+        lab.turns("sharegpt")
+    with pytest.raises(KappaError, match="miscounts 1 messages of sharegpt"):
+        steps.count_chat_turns(lab.staging, workload("sharegpt"), "llama-3.1")
+    assert not steps.is_current(lab.staging, lab.staging.require(SERIES))
+    lab.turns("sharegpt")
+    # one token a word; the second turn has 1 + 1 cached
+    assert [row[2:4] for row in turn_rows(lab.staging)] == [(0, 1), (2, 1)]
+    turns = steps.count_chat_turns(lab.staging, workload("sharegpt"), "llama-3.1")
+    assert {turns.meta["engine"], lab.staging.require(SERIES).meta["engine"]} == {"tokenizers"}
+    assert steps.is_current(lab.staging, turns)
 
 
 def test_a_file_without_any_whole_record(lab: Any) -> None:  # noqa: ANN401
