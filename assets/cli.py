@@ -150,10 +150,17 @@ _COMMANDS = {
     "doctor": "assets.doctor",
     "measure": "assets.measure",
 }
+# They build or answer from a user's own rows; `kappa doctor` lists what it finds beside them itself.
+_READ_OWN_ROWS = ("run", "refresh", "crit", "measure")
 
 
 def _dispatch(options: argparse.Namespace) -> int:
     """Import the command's module, and with it what that command needs, and run it."""
+    if options.command in _READ_OWN_ROWS:
+        from warehouse.reference_files import unread_files, user_folder  # noqa: PLC0415 - pyarrow is slow to import
+
+        for unread in unread_files(user_folder(home_path(options.home))):
+            print(f"warning: {unread}", file=sys.stderr)
     module = importlib.import_module(_COMMANDS[options.command])
     return int(getattr(module, options.command)(options))
 

@@ -8,10 +8,13 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
+from pipelines.machines import read_sources
 from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.holds import is_held
 from warehouse.home import LAKE, NOTE, Home
+from warehouse.reference_rows import FOLDER, load_reference, unread_files, user_files, user_folder
+from warehouse.reference_tables import USER_TABLES
 from warehouse.tables import TABLES
 
 HISTORY = Path("dagster") / "history" / "runs.db"
@@ -33,6 +36,32 @@ def usable(home: Home) -> str:
         raise PermissionError(13, "cannot be written", str(parent))
     home.check_layout()
     return f"{home.path} {'can be written' if home.path.exists() else 'will be created'}"
+
+
+def own_rows(home: Home) -> str:
+    """Return which files of a user's own rows there are, after reading and checking every row.
+
+    Raises:
+        KappaError: one cannot be used, in the words of `kappa run` and `kappa crit`.
+    """
+    user = user_folder(home.path)
+    read_sources(FOLDER, user)
+    for name in USER_TABLES:
+        load_reference(name, FOLDER, user)
+    return ", ".join(path.name for path in user_files(user)) or "none"
+
+
+def beside_own_rows(home: Home) -> str:
+    """Return that every file beside a user's own rows is read.
+
+    Raises:
+        KappaError: one or more are not.
+    """
+    unread = unread_files(user_folder(home.path))
+    if unread:
+        what = ", ".join(error.what.removesuffix(" is not read") for error in unread)
+        raise KappaError(f"{what} {'is' if len(unread) == 1 else 'are'} not read", unread[0].why, unread[0].remedy)
+    return "nothing"
 
 
 def warehouse(home: Home) -> str:

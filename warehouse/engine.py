@@ -18,6 +18,24 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = "1GB"
 THREADS = 2
 _PLACE = re.compile(r"\s+LINE (?P<line>\d+): (?P<text>.*)\n(?P<indent> *)(?P<marks>\^+)\s*$")
+# What to do about an error, by DuckDB's own words; the first that fits.
+_REMEDIES = tuple(
+    (re.compile(words), remedy)
+    for words, remedy in (
+        (r"read-only mode|^Permission", "`kappa sql` reads the tables of the warehouse alone; --output writes rows"),
+        (
+            r"^Catalog Error: \w+ Function|No function matches|^Binder Error: Macro|candidate function",
+            '`kappa sql "SELECT function_name, parameters FROM duckdb_functions()"` lists the functions',
+        ),
+        (
+            r"^Catalog|Referenced (column|table)",
+            "`kappa sql 'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns",
+        ),
+        (r"^(Parser|Binder)", "correct the query there"),
+        (r"^(Out of Memory|IO)", "ask for fewer rows, or group them"),
+        (r"", "correct the values that the query computes with"),
+    )
+)
 
 
 def _limits() -> dict[str, str | bool | int | float | list[str]]:
@@ -110,12 +128,10 @@ def _told(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 
 def query_failure(error: Exception) -> KappaError:
-    """Return DuckDB's own words, with the line and the words of the mistake, as an error of ours."""
-    return KappaError(
-        "the query failed",
-        _PLACE.sub(_place, str(error)),
-        "`kappa sql 'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns",
-    )
+    """Return DuckDB's own words, with the line and the words of the mistake and what to do about it, as ours."""
+    told = str(error)
+    remedy = next(remedy for words, remedy in _REMEDIES if words.search(told))
+    return KappaError("the query failed", _PLACE.sub(_place, told), remedy)
 
 
 def _place(match: re.Match[str]) -> str:

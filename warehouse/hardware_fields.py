@@ -59,7 +59,7 @@ ACTIVE_PARAMS = _count(
 ).or_null()
 LAYERS = _count("layers", "1", "decoder layers", p.LAYERS)
 HEADS = _count("heads", "1", "query heads of a layer", p.HEADS)
-KV_HEADS = _count("kv_heads", "1", "key and value heads of a layer", p.HEADS)
+KV_HEADS = _count("kv_heads", "1", "key and value heads of a layer; 1 with MLA, whose heads share a latent", p.HEADS)
 HEAD_DIM = _count("head_dim", "1", "width of a query or key head", p.WIDTH)
 KV_BYTES_PER_TOKEN = _number(
     "kv_bytes_per_token", "bytes/token", "KV cache of one token at bf16, all layers", p.KV_BYTES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warehouse import fields as f
 from warehouse import hardware_fields as h
 from warehouse.schema import Table
@@ -65,7 +67,13 @@ PLATFORMS = Table(
     "platforms",
     "one accelerator with a link that it is really built with, or that the paper assumes",
     ("accelerator", "link", "basis"),
-    (*_PLATFORM, h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE),
+    (
+        *_PLATFORM,
+        h.NOTE,
+        h.RETRIEVED,
+        replace(h.CONFIDENCE, description=f"{h.CONFIDENCE.description}; physical: that of its parts at most"),
+        f.SOURCE,
+    ),
 )
 KAPPA_CRIT = Table(
     "kappa_crit",

@@ -1,17 +1,15 @@
-"""What the figures of one row say about each other: bounds of one by another, what follows from a shape or a name."""
+"""What the figures of one row say about each other: bounds of one by another, what follows from a name."""
 
 from __future__ import annotations
 
 import re
 
-from warehouse.hardware_fields import INDEXED_BYTES
-from warehouse.plausible import KIND_PEAKS, MEMORY_READS_PER_S, WORK_A_BYTE
+from warehouse.pcie import named_slot
+from warehouse.plausible import KIND_PEAKS, MEMORY_READS_PER_S
 from warehouse.reference_cells import failure, is_bare
 from warehouse.reference_files import Placed
+from warehouse.reference_shapes import Broken, Values, check_shape, figure
 from warehouse.units import is_whole_gibi, mix_up
-
-Values = dict[str, object]
-Broken = tuple[str, str] | None
 
 # Figures that are not below another one were mixed up: (smaller, larger, times the larger, what happened).
 _BELOW = (
@@ -48,8 +46,6 @@ _NOT_BELOW = (
     ("marginal_fp8_kv_bytes_per_token", "marginal_kv_bytes_per_token", 0.45, "below half of the bytes at bf16"),
 )
 _SPECIFIED = ("hbm_bytes", "hbm_bytes_per_s", "peak_bytes_per_s")
-# Transfers of one lane in 1e9 a second, by generation of PCIe.
-_PCIE_GT_PER_S = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64, 7: 128}
 # Coding leaves 0.8 (generations 1 and 2) to 1 of it.
 _PCIE_SHARE = (0.79, 1.01)
 # 128b/130b coding takes 1.5 %.
@@ -63,16 +59,10 @@ def check_figures(rows: list[Placed]) -> None:
         KappaError: Two figures cannot both be right; the message names file, row, column and the likely mix-up.
     """
     for path, number, values, cells in rows:
-        broken = (_above(values), _gibi(values, cells), _shape(values), _link(values), _memory(values))
+        broken = (_above(values), _gibi(values, cells), check_shape(values), _link(values), _memory(values))
         for found in broken:
             if found:
                 raise failure(path, number, *found)
-
-
-def figure(values: Values, column: str) -> float | None:
-    """Return a figure of a row; None where it is empty or the table has no such column."""
-    value = values.get(column)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _above(values: Values) -> Broken:
@@ -99,48 +89,6 @@ def _gibi(values: Values, cells: dict[str, str]) -> Broken:
     return None
 
 
-def _shape(values: Values) -> Broken:
-    """Find bytes a token or layers that do not follow from the shape of a model.
-
-    Layers that share the cache of another one are in none of the three kinds.
-    """
-    if "full_attention_layers" not in values:
-        return None
-    kinds = [figure(values, name) or 0.0 for name in ("full_attention_layers", "sliding_layers", "linear_layers")]
-    if sum(kinds) > (figure(values, "layers") or 0.0):
-        return "layers", f"{values['layers']} is below full + sliding + linear layers, {sum(kinds):g}"
-    if values["is_moe"] != (values["experts"] is not None):
-        return "experts", "a mixture of experts, and no other model, has a number of experts"
-    return _bytes_of_shape(values) or _work_a_byte(values)
-
-
-def _work_a_byte(values: Values) -> Broken:
-    """Find parameters or bytes a token of which the other one makes a kappa_M that no model has."""
-    active, held = figure(values, "active_params"), figure(values, "marginal_kv_bytes_per_token")
-    if not active or not held or WORK_A_BYTE.low <= 2 * active / held <= WORK_A_BYTE.high:
-        return None
-    ratio = f"{2 * active / held:g} FLOP a byte of cache"
-    return "active_params", f"{active:g} parameters and {held:g} bytes a token are {ratio} ({WORK_A_BYTE.why})"
-
-
-def _bytes_of_shape(values: Values) -> Broken:
-    kind = str(values["attention"])
-    if kind in INDEXED_BYTES:
-        return None
-    is_latent = kind.startswith("mla")
-    names = ("kv_lora_rank", "qk_rope_head_dim") if is_latent else ("head_dim", "v_head_dim")
-    width = sum(figure(values, name) or 0.0 for name in names)
-    heads = 1.0 if is_latent else figure(values, "kv_heads") or 0.0
-    expected = 2.0 * (figure(values, "full_attention_layers") or 0.0) * heads * width
-    for column in ("kv_bytes_per_token", "marginal_kv_bytes_per_token"):
-        value = figure(values, column)
-        if value is not None and value != expected:
-            of = "layers x latent" if is_latent else "layers x kv_heads x (head_dim + v_head_dim)"
-            mixed = mix_up(value, expected, "bytes/token") if expected else ""
-            return column, f"{value:g} is not 2 bytes x full {of}, {expected:g}" + (f": {mixed}" if mixed else "")
-    return None
-
-
 def _link(values: Values) -> Broken:
     peak = figure(values, "peak_bytes_per_s")
     if peak is None:
@@ -156,14 +104,13 @@ def _link(values: Values) -> Broken:
 
 def _named_rate(link: str, peak: float) -> Broken:
     """Find a peak that is not what a link's name says: pcie5-x16, or 2x400g for two ports of 400 Gb/s."""
-    pcie = re.search(r"pcie-?([1-7])(?:\.0)?-?x([0-9]+)", link.lower())
-    if pcie:
-        raw = _PCIE_GT_PER_S[int(pcie[1])] * 1e9 * int(pcie[2]) / 8
+    slot = named_slot(link)
+    if slot:
         low, high = _PCIE_SHARE
-        if not low * raw <= peak <= high * raw:
-            mixed = mix_up(peak, raw, "bytes/s", near=_PCIE_NEAR)
+        if not low * slot.raw <= peak <= high * slot.raw:
+            mixed = mix_up(peak, slot.raw, "bytes/s", near=_PCIE_NEAR)
             return "peak_bytes_per_s", (
-                f"{peak:g} is no rate of {pcie[0]}: one direction is {raw:g} before coding"
+                f"{peak:g} is no rate of {slot.name}: one direction is {slot.raw:g} before coding"
                 + (mixed and f"; it is {mixed}")
                 + ". Another link needs another name"
             )

@@ -17,6 +17,8 @@ from warehouse.schema import Table
 FOLDER = Path(__file__).parent / "reference"
 # Far above any file of rows, far below what would fill the memory.
 MOST_BYTES = 4 * 2**20
+_FILES = {f"{table}.csv" for table in USER_TABLES}
+_CALL_IT = f"call it one of {', '.join(USER_TABLES)} (.csv)"
 
 
 class Placed(NamedTuple):
@@ -34,22 +36,38 @@ def user_folder(home: Path) -> Path:
 
 
 def user_files(user: Path | None) -> list[Path]:
-    """Return the CSV files of a user's own rows, by name; hidden files and other kinds are not looked at.
+    """Return the CSV files of a user's own rows, by name; see `unread_files` for those of other kinds.
 
     Raises:
         KappaError: the folder is no folder or cannot be read, or a file is named like no table: its rows would be lost.
     """
+    paths = [path for path in _shown_files(user) if _is_csv(path)]
+    for path in paths:
+        if path.name not in _FILES:
+            raise KappaError(f"{path} is not usable", "no table has that name", _CALL_IT)
+    return paths
+
+
+def unread_files(user: Path | None) -> list[KappaError]:
+    """Return a line for each file beside a user's own rows that is not read: it is no CSV file, and not hidden.
+
+    Raises:
+        KappaError: the folder is no folder or cannot be read.
+    """
+    why, remedy = "own rows are CSV files", f"{_CALL_IT}, or keep it elsewhere"
+    return [KappaError(f"{path} is not read", why, remedy) for path in _shown_files(user) if not _is_csv(path)]
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
+
+
+def _shown_files(user: Path | None) -> list[Path]:
     try:
         paths = sorted(user.iterdir()) if user and os.path.lexists(user) else []
     except OSError as error:
         raise KappaError(f"{user} cannot be read", _why(error), "it is the folder of your own rows") from error
-    paths = [path for path in paths if path.suffix.lower() == ".csv" and not path.name.startswith(".")]
-    for path in paths:
-        if path.name not in {f"{table}.csv" for table in USER_TABLES}:
-            raise KappaError(
-                f"{path} is not usable", "no table has that name", f"call it one of {', '.join(USER_TABLES)} (.csv)"
-            )
-    return paths
+    return [path for path in paths if not path.name.startswith(".")]
 
 
 def user_rows_identity(user: Path | None) -> str:

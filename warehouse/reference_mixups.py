@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from warehouse.names import find_name, folded
+from warehouse.pcie import named_slot, slots
 from warehouse.reference_cells import failure
-from warehouse.reference_checks import figure
 from warehouse.reference_files import Placed
+from warehouse.reference_shapes import figure
 from warehouse.units import mix_up
 
 Row = dict[str, Any]
@@ -89,19 +90,44 @@ def _check_sparse(row: Placed, own: list[Placed]) -> None:
 
 
 def _check_both_directions(row: Placed, own: list[Placed]) -> None:
-    """Refuse twice the peak of a link between chips, unless a measurement shows that one direction carries it."""
+    """Refuse what may be the sum of both directions, unless a measurement shows that one direction carries it."""
     peak = figure(row.values, "peak_bytes_per_s") or 0.0
     measured = max(figure(row.values, name) or 0.0 for name in ("sustained_bytes_per_s", "to_host_bytes_per_s"))
-    if row.values["kind"] != "c2c" or measured > peak / 2:
+    if measured > peak / 2:
         return
-    for other in own:
-        known = figure(other.values, "peak_bytes_per_s") or 0.0
-        if other.values["kind"] == "c2c" and _is_near(peak, 2 * known):
-            raise failure(
-                row.path, row.number, "peak_bytes_per_s",
-                f"{peak:g} is twice the {known:g} of {other.values['link']}: the sum of both directions for one? If "
-                "one direction carries it, show it by a measured sustained_bytes_per_s",
-            )  # fmt: skip
+    kind, is_named = row.values["kind"], named_slot(str(row.values["link"])) is not None
+    doubled = {"c2c": _doubled_c2c, "pcie": _doubled_pcie}.get("" if is_named else str(kind))
+    of = doubled and doubled(peak, [other.values for other in own if other.values["kind"] == kind])
+    if of:
+        named = ", or name its slot, like pcie5-x16-ours" if kind == "pcie" else ""
+        raise failure(
+            row.path, row.number, "peak_bytes_per_s",
+            f"{peak:g} is twice the {of[0]:g} of {of[1]}: the sum of both directions for one? If one direction "
+            f"carries it, show it by a measured sustained_bytes_per_s{named}",
+        )  # fmt: skip
+
+
+def _doubled_c2c(peak: float, own: list[Row]) -> tuple[float, str] | None:
+    """Return the peak of a known link between chips that is half of this one, and its name."""
+    return next(
+        ((row["peak_bytes_per_s"], row["link"]) for row in own if _is_near(peak, 2 * row["peak_bytes_per_s"])), None
+    )
+
+
+def _doubled_pcie(peak: float, own: list[Row]) -> tuple[float, str] | None:
+    """Return the rate of PCIe that is half of this one, and whose it is; None where this one is a rate itself.
+
+    After coding a rate is one direction's. Before it, the 64 or 128 GB/s of a data sheet are one direction of a
+    generation or both of the one before: they count as doubled. So do twice the measured rates, where the peak is
+    above every link that was measured.
+    """
+    if any(_is_near(peak, rate) for rate in (*(s.coded for s in slots()), *(row["peak_bytes_per_s"] for row in own))):
+        return None
+    rates = [of for s in slots() for of in ((s.coded, f"{s.name} after coding"), (s.raw, f"{s.name} before coding"))]
+    measured = [row for row in own if row["sustained_bytes_per_s"]]
+    if peak > max(row["peak_bytes_per_s"] for row in measured):
+        rates += [(row["sustained_bytes_per_s"], row["link"]) for row in measured]
+    return next((of for of in rates if _is_near(peak, 2 * of[0])), None)
 
 
 def _is_near(value: float, known: float | None) -> bool:

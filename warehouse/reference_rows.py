@@ -7,15 +7,29 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from warehouse.hardware_fields import CONFIDENCES
 from warehouse.names import find_name, folded, nearest_names
 from warehouse.reference_cells import failure, shown, typed_value
 from warehouse.reference_checks import check_figures
-from warehouse.reference_files import FOLDER, Placed, read_rows, user_files, user_folder, user_rows_identity
+from warehouse.reference_files import (
+    FOLDER,
+    Placed,
+    read_rows,
+    unread_files,
+    user_files,
+    user_folder,
+    user_rows_identity,
+)
 from warehouse.reference_mixups import check_against_known, check_measured
+from warehouse.reference_shapes import figure, indexer_bytes
 from warehouse.reference_tables import NAMES_FROM, REFERENCE
 from warehouse.schema import Table
+from warehouse.tokenizer_names import tokenizer_names
 
-__all__ = ["FOLDER", "REFERENCE", "check_new_rows", "load_reference", "user_folder", "user_rows_identity"]
+__all__ = [
+    "FOLDER", "REFERENCE", "check_new_rows", "load_reference", "unread_files", "user_files", "user_folder",
+    "user_rows_identity",
+]  # fmt: skip
 
 
 def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -> pa.Table:
@@ -71,8 +85,13 @@ def _check(name: str, own: list[Placed], theirs: list[Placed], folder: Path, use
         check_measured(
             theirs, *(load_reference(table, folder, user).to_pylist() for table in ("accelerators", "links"))
         )
+    if name == "models":
+        _check_tokenizers(rows)
+    if name == "indexers":
+        _check_indexers(rows, folder, user)
     if name == "platforms":
         _check_platforms(rows, folder)
+        _lower_confidence(rows, folder, user)
     if name == "headlines":
         _check_headlines(rows, folder, user)
 
@@ -125,6 +144,43 @@ def _check_platforms(rows: list[Placed], folder: Path) -> None:
         for column, names in paper.items():
             if values["basis"] == "paper" and values[column] not in names:
                 raise failure(path, number, column, f"{values[column]!r} is not among the paper's inputs")
+
+
+def _lower_confidence(rows: list[Placed], folder: Path, user: Path | None) -> None:
+    """Make each physical platform at most as sure as its accelerator and its link; the paper has inputs of its own."""
+    for kind in ("accelerator", "link"):
+        sure = {row[kind]: row["confidence"] for row in load_reference(f"{kind}s", folder, user).to_pylist()}
+        for _, _, values, _ in rows:
+            if values["basis"] == "physical":
+                values["confidence"] = max(str(values["confidence"]), sure[values[kind]], key=CONFIDENCES.index)
+
+
+def _check_tokenizers(rows: list[Placed]) -> None:
+    """Put the tokenizer's own spelling in the place of the one given."""
+    names = tokenizer_names()
+    for path, number, values, _ in rows:
+        given = str(values["tokenizer"])
+        found = find_name(given, names)
+        if found is None:
+            why = (
+                f"{shown(given)} is no tokenizer of kappa, which are {', '.join(names)}: give the one whose counts "
+                "come nearest, and is_tokenizer_proxy true"
+            )
+            raise failure(path, number, "tokenizer", why)
+        values["tokenizer"] = found
+
+
+def _check_indexers(rows: list[Placed], folder: Path, user: Path | None) -> None:
+    """Refuse an indexer of a model that has none, or whose keys are not as wide as the model's bytes say."""
+    models = {row["model"]: row for row in load_reference("models", folder, user).to_pylist()}
+    for path, number, values, _ in rows:
+        model, width = models[values["model"]], figure(values, "index_head_dim") or 0.0
+        if model["attention"] != "mla+indexer":
+            raise failure(path, number, "model", f"the attention of {values['model']} is {model['attention']}")
+        expected = indexer_bytes(model["full_attention_layers"], width)
+        if expected != model["indexer_bytes_per_token"]:
+            why = f"{width:g} makes {expected:g} indexer_bytes_per_token, {values['model']} has "
+            raise failure(path, number, "index_head_dim", f"{why}{model['indexer_bytes_per_token']:g}")
 
 
 def _check_headlines(rows: list[Placed], folder: Path, user: Path | None) -> None:

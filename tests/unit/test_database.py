@@ -308,6 +308,27 @@ class TestConnections:
             with pytest.raises(KappaError, match="cannot be opened"), read_only(tmp_path / name):
                 pass
 
+    @pytest.mark.parametrize(
+        ("query", "told"),
+        [
+            ("SELECT kappa_ratio(1, 0)", "computes at least one token, correct the values that the query computes"),
+            ("SELECT CAST('x' AS INT)", "correct the values that the query computes with"),
+            ("SELECT kappa_ratio(1)", "FROM duckdb_functions()"),
+            ("SELECT kapa_ratio(1, 1)", "FROM duckdb_functions()"),
+            ("FROM turn", "'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns"),
+            ("SELECT k FROM turns", "'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns"),
+            ("SELEC 1", "correct the query there"),
+            ("DROP TABLE turns", "reads the tables of the warehouse alone; --output writes rows"),
+            ("FROM read_text('/etc/hostname')", "reads the tables of the warehouse alone; --output writes rows"),
+        ],
+    )
+    def test_what_to_do_fits_the_mistake(self, build: Callable[..., Path], query: str, told: str) -> None:
+        """Values, functions, names, syntax and writing each have their own advice, and it comes last."""
+        with read_only(build()) as connection, pytest.raises(KappaError) as caught:
+            stream(connection, query, 10).read_all()
+        assert told in str(caught.value)
+        assert ("SHOW TABLES" in str(caught.value)) == ("SHOW TABLES" in told)
+
     def test_an_error_in_the_middle(self, build: Callable[..., Path]) -> None:
         """An error while rows are computed is told like one before."""
         query = "SELECT CASE WHEN range > 150000 THEN error('late') ELSE range END FROM range(200000)"

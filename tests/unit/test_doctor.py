@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from assets import doctor_home
-from assets.cli import readable
+from assets import doctor, doctor_home
+from assets.cli import main, readable
 from assets.doctor import HOME
 from warehouse.home import NOTE, Home
 from warehouse.staging import Staging
@@ -133,6 +133,41 @@ def open_run(home: Home) -> None:
         connection.execute("INSERT INTO runs VALUES ('a', 'STARTED'), ('b', 'STARTED'), ('c', 'SUCCESS')")
         connection.execute("INSERT INTO run_tags VALUES ('a', 'kappa/process', '1'), ('c', 'kappa/process', '1')")
     connection.close()
+
+
+def test_own_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows are read as `kappa crit` reads them, and the same line is told; files that are not read are listed."""
+    home, user = Home(tmp_path), tmp_path / "reference"
+    assert (told(home)["own rows"], told(home)["beside own rows"]) == ("none", "nothing")
+    user.mkdir()
+    (user / "links.csv").write_text("x\n", "utf8")
+    for name in ("accelerators.toml", "links.csv~", ".hidden"):
+        (user / name).write_text("?", "utf8")
+    found = wrong(home)
+    assert found["beside own rows"].startswith(f"no {user}/accelerators.toml, {user}/links.csv~ are not read, ")
+    assert main(["crit", "--home", str(tmp_path)]) == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert found["own rows"] == line.replace("error: ", "no ", 1)
+    assert "links.csv is not usable, row 1" in line
+    (user / "links.csv").write_text(
+        "link,kind,peak_bytes_per_s,retrieved,confidence,source\nx,pcie,3e10,2024-05-01,high,us\n", "utf8"
+    )
+    assert told(home)["own rows"] == "links.csv"
+
+
+def test_the_sign_of_rows_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither run nor sample works with them, so the exit code says so; a file that is not read is no fault."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(doctor, "workloads", dict)
+    (tmp_path / "reference").mkdir()
+    (tmp_path / "reference" / "notes.txt").write_text("?", "utf8")
+    assert main(["doctor", "--home", str(tmp_path)]) == 0
+    assert "no  beside own rows" in capsys.readouterr().out
+    (tmp_path / "reference" / "links.csv").write_text("x\n", "utf8")
+    assert main(["doctor", "--home", str(tmp_path)]) == 1
+    assert "no  own rows" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

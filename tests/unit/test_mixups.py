@@ -261,6 +261,33 @@ class TestBothDirectionsForOne:
         # 64e9 x 16 / 8 = 128e9 for generation 6
         assert kept(user, "links", link="pcie6-x16-ours", peak_bytes_per_s="128e9")
 
+    @pytest.mark.parametrize(
+        ("peak", "told"),
+        [
+            # 2 x 16 x 32e9 / 8 x 128 / 130 = 126.03e9
+            ("126.03e9", "1.2603e+11 is twice the 6.30154e+10 of pcie5-x16 after coding: the sum of both"),
+            # 2 x 64e9: the data sheet of an H100; 2 x 32e9: that of an A100
+            ("128 GB/s", "1.28e+11 is twice the 6.4e+10 of pcie5-x16 before coding: the sum of both"),
+            ("64e9", "6.4e+10 is twice the 3.2e+10 of pcie4-x16 before coding: the sum of both"),
+            # 2 x 54.4e9, which was measured
+            ("108.8e9", "1.088e+11 is twice the 5.44e+10 of pcie5-x16: the sum of both"),
+        ],
+    )
+    def test_an_unnamed_slot(self, user: Path, peak: str, told: str) -> None:
+        """A name or a measurement has to say which one of two slots it is."""
+        why = refused(user, "links", link="x", peak_bytes_per_s=peak)
+        assert why.startswith(told)
+        assert why.endswith("by a measured sustained_bytes_per_s, or name its slot, like pcie5-x16-ours")
+
+    def test_evidence_for_an_unnamed_slot(self, user: Path) -> None:
+        """More than half of it measured one way, or a rate after coding, which no sum of a data sheet is."""
+        assert kept(user, "links", peak_bytes_per_s="64e9", sustained_bytes_per_s="55e9")
+        assert "twice" in refused(user, "links", sustained_bytes_per_s="31e9", peak_bytes_per_s="64e9")
+        # 32e9 x 16 / 8 x 128 / 130 = 63.015e9, x 8 lanes 31.508e9, generation 6: 64e9 x 16 / 8 x 236 / 256 = 118e9
+        for peak in ("63.015e9", "31.508e9", "118e9", "121e9", "25e9", "55e9"):
+            assert kept(user, "links", peak_bytes_per_s=peak)
+        assert kept(user, "links", link="pcie6-x16-x", peak_bytes_per_s="128e9")
+
     def test_lanes(self, user: Path) -> None:
         """A x8 slot has half of a x16."""
         assert "it is twice 3.2e+10" in refused(user, "links", link="pcie5-x8-ours", peak_bytes_per_s="63e9")

@@ -13,6 +13,7 @@ import pytest
 
 from pipelines import kappa
 from warehouse.errors import KappaError
+from warehouse.hardware_fields import CONFIDENCES
 from warehouse.reference_rows import FOLDER, load_reference
 from warehouse.reference_tables import REFERENCE
 
@@ -213,14 +214,15 @@ def test_links_never_exceed_their_peak() -> None:
 
 
 def test_platforms_are_no_surer_than_their_parts() -> None:
-    """A physical platform of a second-hand accelerator or link is second-hand too."""
+    """A physical platform is as sure as its accelerator and its link at most."""
     parts = {
         name: {row[name]: row["confidence"] for row in load_reference(f"{name}s").to_pylist()}
         for name in ("accelerator", "link")
     }
     for row in load_reference("platforms").to_pylist():
-        if row["basis"] == "physical" and "secondary" in (parts[name][row[name]] for name in parts):
-            assert row["confidence"] == "secondary"
+        if row["basis"] == "physical":
+            of_parts = [CONFIDENCES.index(parts[name][row[name]]) for name in parts]
+            assert CONFIDENCES.index(row["confidence"]) >= max(of_parts)
 
 
 def test_paper_platforms_have_paper_inputs() -> None:

@@ -16,10 +16,13 @@ from pipelines.boundness import boundness
 from pipelines.costs import Machine, is_known, kv_bytes, transfer_s
 from pipelines.hardware import crit_rows, hardware_tables
 from pipelines.machines import read_sources
+from pipelines.tokenizer_specs import tokenizer_specs
 from pipelines.units import parse_bytes_per_s
 from warehouse.errors import KappaError
+from warehouse.hardware_fields import CONFIDENCES
 from warehouse.reference_rows import FOLDER, load_reference, user_folder, user_rows_identity
 from warehouse.reference_tables import USER_TABLES
+from warehouse.tokenizer_names import tokenizer_names
 from warehouse.user_rows import put_rows
 
 SURE = {"retrieved": "2024-05-01", "confidence": "high", "source": "our own box"}
@@ -146,6 +149,70 @@ def test_what_is_wrong_is_told(user: Path, name: str, cells: dict[str, object], 
         [load_reference(table, user=user) for table in USER_TABLES]
     assert caught.value.why.startswith(told)
     assert caught.value.what == f"{path if 'row 3' not in told else user / 'headlines.csv'} is not usable"
+
+
+def test_an_unknown_tokenizer_is_told(user: Path) -> None:
+    """No workload is counted by it: the known ones are told, and a known one is found whatever its case."""
+    path = spoil(user, "models", tokenizer="gpt4")
+    with pytest.raises(KappaError) as caught:
+        load_reference("models", user=user)
+    assert caught.value.what == f"{path} is not usable"
+    known = "'gpt4' is no tokenizer of kappa, which are llama-3.1, qwen3: give the one"
+    assert caught.value.why.startswith(f"row 2, column tokenizer: {known}")
+    assert tokenizer_names() == list(tokenizer_specs())
+    spoil(user, "models", tokenizer="Qwen3")
+    assert load_reference("models", user=user).to_pylist()[-1]["tokenizer"] == "qwen3"
+
+
+@pytest.mark.parametrize(
+    ("name", "sure", "expected"),
+    [
+        ("links", "secondary", "secondary"),
+        ("accelerators", "secondary", "secondary"),
+        ("links", "low", "low"),
+        ("accelerators", "high", "high"),
+    ],
+)
+def test_a_platform_is_no_surer_than_its_parts(user: Path, name: str, sure: str, expected: str) -> None:
+    """A high platform of a second-hand part is second-hand; its own confidence is lowered, never raised."""
+    (user / "headlines.csv").unlink()
+    spoil(user, name, confidence=sure)
+    assert load_reference("platforms", user=user).to_pylist()[-1]["confidence"] == expected
+    spoil(user, "platforms", confidence="medium")
+    rank = CONFIDENCES.index
+    assert load_reference("platforms", user=user).to_pylist()[-1]["confidence"] == max("medium", expected, key=rank)
+
+
+def test_a_second_hand_link_is_no_default(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It answers where it is named, and is no headline, although its platform calls itself sure."""
+    spoil(user, "links", confidence="secondary")
+    with pytest.raises(KappaError, match=r"headlines\.csv is not usable, row 3, .* is known only second-hand"):
+        load_reference("headlines", user=user)
+    (user / "headlines.csv").unlink()
+    write(user / "platforms.csv", [OURS["platforms"][0] | {"accelerator": "h100-sxm"}])
+    chosen = ["crit", "--home", str(user.parent), "--model", "llama-3.1-8b", "--accelerator", "h100-sxm"]
+    assert main([*chosen, "--format", "json"]) == 0
+    links = {row["link"] for row in json.loads(capsys.readouterr().out)}
+    assert "pcie5-x16" in links
+    assert "our-link" not in links
+    assert main([*chosen, "--link", "our-link", "--format", "json"]) == 0
+    assert [row["link"] for row in json.loads(capsys.readouterr().out)] == ["our-link"]
+
+
+@pytest.mark.parametrize("command", ["crit", "run"])
+def test_a_file_that_is_not_read_is_told(
+    user: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """One line for each that is not hidden; what is asked is answered all the same."""
+    for name in ("accelerators.toml", ".accelerators.toml"):
+        (user / name).write_text("?", "utf8")
+    monkeypatch.setattr("assets.running.run", lambda _: 0)
+    arguments = ["--model", "our-1b", "--accelerator", "our-gpu"] if command == "crit" else []
+    assert main([command, "--home", str(user.parent), *arguments]) == 0
+    assert capsys.readouterr().err == (
+        f"warning: {user / 'accelerators.toml'} is not read, own rows are CSV files, call it one of models, indexers, "
+        "accelerators, links, platforms, headlines, measured, measurements (.csv), or keep it elsewhere\n"
+    )
 
 
 def test_without_a_source_unit_or_date(user: Path) -> None:
