@@ -40,12 +40,14 @@ _SHORT: dict[bool, list[tuple[str, Callable[[Row], str]]]] = {
     True: [
         ("kappa_crit", lambda row: number(row["kappa_crit"])),
         ("bound turns", lambda row: percent(row["memory_bound_turn_share"])),
+        ("bound tokens", lambda row: percent(row["memory_bound_token_share"])),
         ("bound time", lambda row: percent(row["memory_bound_time_share"])),
         ("overhead p50", lambda row: number(row["pcie_overhead_p50"])),
         ("p99", lambda row: number(row["pcie_overhead_p99"])),
         ("TTFT p50", lambda row: seconds(row["ttft_s_p50"])),
         ("p99", lambda row: seconds(row["ttft_s_p99"])),
         ("link needed p50", lambda row: rate(row["link_needed_bytes_per_s_p50"])),
+        ("p90", lambda row: rate(row["link_needed_bytes_per_s_p90"])),
         ("p99", lambda row: rate(row["link_needed_bytes_per_s_p99"])),
     ],
 }
@@ -89,10 +91,9 @@ def _subject(found: list[Answer]) -> str:
 
 def _block(found: list[Answer]) -> str:
     row = found[0].row
-    shared = "" if row["tensor_parallel"] == 1 else f", {row['tensor_parallel']} GPUs together"
     head = [
         f"{row['model']} on {row['accelerator']} over {row['link']}: basis {row['basis']}, {row['kv_dtype']} cache",
-        f"{scaled(row['flop_per_s'], 'FLOP/s')}, {scaled(row['bytes_per_s'], 'B/s')} one direction{shared}",
+        _rates(row),
         _crit_words(row),
         _subject(found),
         f"confidence: {confidence_words(row)}",
@@ -106,6 +107,19 @@ def _block(found: list[Answer]) -> str:
     widths = [max(len(line[n]) for line in cells) for n in range(len(cells[0]))]
     rows = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells]
     return "\n".join([*head, *rows])
+
+
+def _rates(row: Row) -> str:
+    """Return the rates behind the seconds: of several GPUs all their compute, and what one link brings."""
+    fraction, gpus = row["sustained_fraction"], row["tensor_parallel"]
+    of_peak = "" if fraction is None else f" (dense peak x {number(fraction)})"
+    if gpus == 1:
+        return f"{scaled(row['flop_per_s'], 'FLOP/s')}{of_peak}, {rate(row['link_bytes_per_s'])} one direction"
+    compute = f"{scaled(row['flop_per_s'], 'FLOP/s')}{of_peak} of {gpus} GPUs together"
+    each, together = row["link_bytes_per_s"], row["bytes_per_s"]
+    # A head that lies on two GPUs is loaded twice, so the links together bring less than they carry.
+    repeated = "" if together > each * gpus * 0.999 else f" of {rate(each * gpus)}: KV heads or latent are repeated"
+    return f"{compute}, {rate(each)} one direction on each one's link, effectively {rate(together)}{repeated}"
 
 
 def _crit_words(row: Row) -> str:
@@ -126,7 +140,7 @@ def _crit_words(row: Row) -> str:
 def _notes(row: Row) -> list[str]:
     """Return a line for each thing to know: weights that do not fit, warnings, what cannot be told."""
     warnings = [f"note: {text}" for text in caveats.apart(row["warnings"])]
-    return [*_too_large(row), *warnings, *([row["missing"]] if row["missing"] else [])]
+    return [*_too_large(row), *_printed(row), *warnings, *([row["missing"]] if row["missing"] else [])]
 
 
 def _too_large(row: Row) -> list[str]:
@@ -136,6 +150,15 @@ def _too_large(row: Row) -> list[str]:
         return []
     return [
         f"bf16 weights need at least {least} GPUs: ratios hold, seconds are as if one held them (--tensor-parallel)"
+    ]
+
+
+def _printed(row: Row) -> list[str]:
+    """Return a line where ratios do not follow from the seconds: the paper multiplied what it had rounded."""
+    if not row["is_as_printed"]:
+        return []
+    return [
+        "seconds follow from the paper's inputs; kappa_crit, overhead and memory bound multiply its rounded entries"
     ]
 
 
