@@ -140,7 +140,7 @@ def _crit_words(row: Row) -> str:
 def _notes(row: Row) -> list[str]:
     """Return a line for each thing to know: weights that do not fit, warnings, what cannot be told."""
     warnings = [f"note: {text}" for text in caveats.apart(row["warnings"])]
-    return [*_too_large(row), *_printed(row), *warnings, *([row["missing"]] if row["missing"] else [])]
+    return [*_too_large(row), *warnings, *([row["missing"]] if row["missing"] else [])]
 
 
 def _too_large(row: Row) -> list[str]:
@@ -153,18 +153,14 @@ def _too_large(row: Row) -> list[str]:
     ]
 
 
-def _printed(row: Row) -> list[str]:
-    """Return a line where ratios do not follow from the seconds: the paper multiplied what it had rounded."""
-    if not row["is_as_printed"]:
-        return []
-    return [
-        "seconds follow from the paper's inputs; kappa_crit, overhead and memory bound multiply its rounded entries"
-    ]
-
-
 def _legend(found: list[Answer]) -> str:
     names = dict.fromkeys(answer.row["cost_model"] for answer in found)
     lines = [f"{name}: t_GPU counts {COST_MODELS[name]}." for name in names if name]
+    if any(answer.row["is_as_printed"] for answer in found):
+        lines.append(
+            "paper: seconds follow from its inputs at the rates shown; kappa_crit, pcie overhead, what is memory "
+            "bound and the shares of a workload multiply kappa_M and kappa_HW as it rounded them."
+        )
     if any(answer.row["is_tokenizer_proxy"] for answer in found):
         lines.append("The model has another vocabulary; workloads are counted by llama-3.1 in its place.")
     if any(answer.is_workload for answer in found):
