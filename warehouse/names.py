@@ -37,7 +37,7 @@ def nearest_names(given: str, names: Iterable[str], count: int = 4) -> list[str]
     >>> nearest_names("h10-sxm", ["a100-sxm", "h100-sxm", "l4"], 1)
     ['h100-sxm']
     >>> nearest_names("a100", ["a10", "a100-pcie-40gb", "a100-sxm-80gb"], 3)
-    ['a100-pcie-40gb', 'a100-sxm-80gb', 'a10']
+    ['a100-sxm-80gb', 'a100-pcie-40gb', 'a10']
     """
     by_fold = {folded(name): name for name in sorted(names)}
     start = folded(given)
