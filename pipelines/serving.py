@@ -44,8 +44,8 @@ def tiered_bytes_per_s(link_bytes_per_s: float, tier_bytes_per_s: float, tier_sh
     1 / ((1 - s) / BW_link + s / min(BW_tier, BW_link)).
     Source: derivation: the times of the two parts add up.
 
-    >>> tiered_bytes_per_s(50e9, 10e9, 0.5) / 1e9
-    16.666666666666668
+    >>> round(tiered_bytes_per_s(50e9, 10e9, 0.5) / 1e9, 3)
+    16.667
     """
     slower: float = least(tier_bytes_per_s, link_bytes_per_s)
     return 1 / ((1 - tier_share) / link_bytes_per_s + tier_share / slower)
