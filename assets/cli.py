@@ -7,27 +7,44 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from assets.crit_options import add_crit_options
 from warehouse.code_version import package_version
-from warehouse.errors import KappaError
+from warehouse.errors import KappaError, UsageError
 
 FORMATS = ("table", "csv", "json", "parquet")
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line like all others: what, why, what to do."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - argparse's own
+        """Take -5GB/s for a value, as argparse takes -5: no option begins with a digit."""
+        super().__init__(*arguments, **options)
+        self._negative_number_matcher = re.compile(r"-\d")
+
+    def error(self, message: str) -> NoReturn:
+        """Tell wrong usage and leave with exit code 2."""
+        what, is_split, why = message.partition(": ")
+        told = (what, why) if is_split else ("this cannot be understood", message)
+        self.exit(2, f"error: {UsageError(*told, f'see `{self.prog} --help`')}\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of every command and option."""
-    shared = argparse.ArgumentParser(add_help=False)
+    shared = OneLineParser(add_help=False)
     shared.add_argument(
         "--home", metavar="DIR", default=argparse.SUPPRESS, help="home folder (default: KAPPA_HOME, else ./data)"
     )
     shared.add_argument(
         "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
     )
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="kappa",
         description="kappa_ratio of real workloads against kappa_crit of models on hardware, for KV-cache offloading.",
         parents=[shared],
@@ -103,8 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if is_debug:
             raise
-        print(f"error: {readable(error)}", file=sys.stderr)
-        return 1
+        shown = readable(error)
+        print(f"error: {shown}", file=sys.stderr)
+        return 2 if isinstance(shown, UsageError) else 1
 
 
 # Access denied, no space, file too large, read-only, quota: what a full or protected disk answers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from assets.cli import home_path
 from assets.crit_answers import answers
 from assets.crit_checks import check_question, is_question
 from assets.crit_names import settle_names
-from assets.crit_sources import CONFIDENCES, SOURCES, confidence_cell, origins
+from assets.crit_sources import CONFIDENCES, SOURCES, confidence_cell, origins, pair_notes
 from assets.crit_text import answer_text
 from assets.terminal import chosen_format, write_rows
 from pipelines import caveats
@@ -46,9 +47,11 @@ def crit(options: argparse.Namespace) -> int:
         KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
     """
     user = user_folder(home_path(options.home))
-    sources = read_sources(FOLDER, user)
     check_question(options)
+    sources = replace(read_sources(FOLDER, user), sustained_fraction=options.sustained_fraction)
     settle_names(options, sources)
+    if options.sustained_fraction is not None:
+        options.basis = "physical"
     rows = _rows(options, sources, user)
     if not rows:
         raise _nothing_fits(options, sources)
@@ -67,7 +70,7 @@ def crit(options: argparse.Namespace) -> int:
     table = pa.Table.from_pylist(rows, schema=schema)
     write_rows(table.to_batches(), schema, options.format, output)
     if is_read:
-        print(_legend(rows))
+        print(_legend(rows, options.sustained_fraction))
     return 0
 
 
@@ -81,9 +84,8 @@ def _rows(options: argparse.Namespace, sources: Sources, user: Path) -> list[Row
     shown = {(row["accelerator"], row["link"], row["basis"]) for row in headlines if row["accelerator"]}
     proxies = {row["model"]: row["is_tokenizer_proxy"] for row in sources.rows["models"]}
     rows = []
-    for platform in fitting_platforms(
-        sources, options.accelerator, options.link, is_bandwidth_given=bandwidth is not None
-    ):
+    is_given = bandwidth is not None
+    for platform in fitting_platforms(sources, options.accelerator, options.link, is_bandwidth_given=is_given):
         name = (platform["accelerator"], platform["link"], platform["basis"])
         if (is_free and name not in shown) or _is_hidden(options, sources, platform):
             continue
@@ -104,7 +106,7 @@ def _rows(options: argparse.Namespace, sources: Sources, user: Path) -> list[Row
 def _about_row(options: argparse.Namespace, sources: Sources, row: Row) -> Row:
     found = origins(sources, row, is_bandwidth_given=bool(options.bandwidth))
     model = sources.named("models", row["model"]) or {}
-    warnings = caveats.tensor_parallel_caveats(model, options.tensor_parallel)
+    warnings = pair_notes(row, found) + caveats.tensor_parallel_caveats(model, options.tensor_parallel)
     return found | {
         "confidence": confidence_cell(found),
         "why_no_kappa_crit": caveats.why_no_kappa_crit(model, row["kv_dtype"]),
@@ -113,11 +115,20 @@ def _about_row(options: argparse.Namespace, sources: Sources, row: Row) -> Row:
 
 
 def _is_hidden(options: argparse.Namespace, sources: Sources, platform: Row) -> bool:
-    """Return whether a second-hand platform was not asked for: its link, or a second-hand accelerator, by name."""
-    if platform["confidence"] != "secondary" or options.link:
+    """Return whether what is second-hand was not asked for: its link, or a second-hand accelerator, by name.
+
+    Second-hand is a platform with any of its three rows second-hand; the paper's own inputs are what it printed.
+    """
+    if options.link or platform["basis"] == "paper":
         return False
-    accelerator = sources.named("accelerators", platform["accelerator"])
-    return not (options.accelerator and accelerator and accelerator["confidence"] == "secondary")
+    of_link = sources.named("links", platform["link"]) or {}
+    of_accelerator = sources.named("accelerators", platform["accelerator"]) or {}
+    sure = [row.get("confidence") for row in (platform, of_link, of_accelerator)]
+    is_named = options.accelerator and of_accelerator.get("confidence") == SECOND_HAND
+    return SECOND_HAND in sure and not is_named
+
+
+SECOND_HAND = "secondary"
 
 
 def _nothing_fits(options: argparse.Namespace, sources: Sources) -> KappaError:
@@ -150,14 +161,15 @@ def _nothing_fits(options: argparse.Namespace, sources: Sources) -> KappaError:
 _PAIR = ("accelerator", "link")
 
 
-def _legend(rows: list[Row]) -> str:
+def _legend(rows: list[Row], fraction: float | None) -> str:
     bases = {row["basis"] for row in rows}
     lines = [
         "kappa_crit: above this kappa_ratio (cached over new tokens) the accelerator waits for the link; cost model 2n."
     ]
     if "physical" in bases:
+        share = f"{SUSTAINED_FRACTION_DENSE} (MoE {SUSTAINED_FRACTION_MOE})" if fraction is None else f"{fraction:g}"
         lines.append(
-            f"physical: dense peak x {SUSTAINED_FRACTION_DENSE} (MoE {SUSTAINED_FRACTION_MOE}), one direction, "
+            f"physical: dense peak x {share}, one direction, "
             "measured bandwidth where there is one; paper: the paper's inputs."
         )
     if "paper" in bases:

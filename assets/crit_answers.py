@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from assets.cli import home_path
 from assets.crit_names import known_name
-from assets.crit_sources import origins
+from assets.crit_sources import origins, pair_notes
 from pipelines import cache, caveats, costs, kappa, serving, weights
 from pipelines.costs import Machine
 from pipelines.hardware import paper_ratios, printed_kappa_hw
@@ -78,23 +78,26 @@ class Case:
         model: A row of `models`, on the paper's basis with the paper's figures in it.
         machine: Its rates, tier and tensor parallelism included.
         tier: Columns on the tier, all None without one.
+        as_printed: See `what_if.Setting`.
     """
 
     row: Row
     model: Row
     machine: Machine
     tier: Row
+    as_printed: float = 1.0
 
 
 def _case(options: argparse.Namespace, sources: Sources, row: Row) -> Case:
     """Return the model, on the paper's basis with the paper's figures, and its machine with what was asked of it."""
     model = sources.named("models", row["model"]) or {}
     bandwidth = parse_bytes_per_s(options.bandwidth) if options.bandwidth else None
-    machine = machine_of(sources, row, model, bandwidth)
+    machine, as_printed = machine_of(sources, row, model, bandwidth), 1.0
     if row["basis"] == "paper":
         paper = sources.named("paper_models", row["model"]) or {}
+        as_printed = _as_printed(sources, row, paper, bandwidth)
         model = model | {
-            "flops_per_token": _printed_flops(sources, row, paper, bandwidth),
+            "flops_per_token": kappa.flops_per_token(paper["active_params"]),
             "marginal_kv_bytes_per_token": paper["kv_bytes_per_token"],
         }
     crit, tier = row["kappa_crit"], dict.fromkeys(TIER)
@@ -105,8 +108,8 @@ def _case(options: argparse.Namespace, sources: Sources, row: Row) -> Case:
         crits = [None if crit is None else crit * r / machine.bytes_per_s for r in (rate, there)]
         tier = dict(zip(TIER, (options.tier, share, there, crits[1], crit), strict=True))
         machine, crit = replace(machine, bytes_per_s=rate), crits[0]
-    shared = costs.share_between(machine, model, options.tensor_parallel)
-    return Case(row | {"kappa_crit": crit}, model, shared, tier)
+    shared = costs.share_between(machine, options.tensor_parallel)
+    return Case(row | {"kappa_crit": crit}, model, shared, tier, as_printed)
 
 
 TIER = ("tier", "tier_share", "tier_bytes_per_s", "tier_kappa_crit", "link_kappa_crit")
@@ -127,12 +130,13 @@ def tier_bytes_per_s(sources: Sources, basis: str, tier: str) -> float:
     return _rate(link)
 
 
-def _printed_flops(sources: Sources, row: Row, paper: Row, bandwidth: float | None) -> float:
-    """Return FLOP a token with which pcie overhead is kappa_ratio / kappa_crit as the paper multiplied it."""
+def _as_printed(sources: Sources, row: Row, paper: Row, bandwidth: float | None) -> float:
+    """Return kappa_crit of the paper's inputs over the one that it multiplied out of printed entries."""
     printed = printed_kappa_hw(sources, row) if bandwidth is None else None
     found = paper_ratios(paper, machine_of(sources, row, {}, bandwidth), "bf16", printed)
     assert found.kappa_crit is not None
-    return found.kappa_crit / found.kappa_hw * float(paper["kv_bytes_per_token"])
+    assert found.kappa_m is not None
+    return kappa.kappa_crit(found.kappa_m, found.kappa_hw) / found.kappa_crit
 
 
 def _rate(link: Row) -> float:
@@ -145,24 +149,28 @@ _ABOUT = ("model", "accelerator", "link", "basis", "kv_dtype", "kappa_crit", "is
 def _answer(
     options: argparse.Namespace, sources: Sources, case: Case, cost_model: str | None, series: dict[str, Series]
 ) -> Answer:
-    row, setting = case.row, Setting(case.model, case.machine, case.row["kv_dtype"], cost_model)
+    row, setting = case.row, Setting(case.model, case.machine, case.row["kv_dtype"], cost_model, case.as_printed)
+    kv_share = cache.kv_share_of_gpu(options.tensor_parallel, case.model["kv_heads"])
     about = {name: row[name] for name in _ABOUT} | {
         "tensor_parallel": options.tensor_parallel,
         "block_tokens": options.chunk,
         "flop_per_s": setting.machine.flop_per_s,
-        "bytes_per_s": setting.machine.bytes_per_s,
+        "bytes_per_s": setting.machine.bytes_per_s / kv_share,
+        "link_bytes_per_s": setting.machine.bytes_per_s,
+        "sustained_fraction": sources.fraction(case.model) if row["basis"] == "physical" else None,
+        "is_as_printed": case.as_printed != 1.0,
         "least_gpus": _least_gpus(sources, row["accelerator"], setting.model),
         "why_no_kappa_crit": caveats.why_no_kappa_crit(case.model, row["kv_dtype"]),
         "missing": caveats.missing(case.model, row["basis"]),
     }
     rests_on = case.tier | origins(sources, row, is_bandwidth_given=bool(options.bandwidth), tier=options.tier)
-    warnings = caveats.tensor_parallel_caveats(case.model, options.tensor_parallel)
+    warnings = pair_notes(row, rests_on) + caveats.tensor_parallel_caveats(case.model, options.tensor_parallel)
     warnings += caveats.format_caveats(case.model, row["kv_dtype"])
     if options.workload is None:
         turn = turn_answer(setting, options.cached_tokens, options.new_tokens, options.chunk)
         turn = {"asked_cached_tokens": options.cached_tokens, "asked_new_tokens": options.new_tokens} | turn
         warnings += caveats.context_caveats(case.model, options.cached_tokens + options.new_tokens)
-        more = _more(options, sources, setting, turn, row) | _of_each_link(options, case, turn)
+        more = _more(options, sources, setting, turn, row)
         return Answer(about | turn | more | rests_on | {"warnings": caveats.together(warnings)}, is_workload=False)
     tokenizer = setting.model["tokenizer"]
     if tokenizer not in series:
@@ -170,15 +178,8 @@ def _answer(
     cached, prefill, is_sample = series[tokenizer]
     about |= {"workload": options.workload, "tokenizer": tokenizer, "counting": options.counting or "text"}
     answer = workload_answer(setting, cached, prefill, options.chunk)
-    last = _of_each_link(options, case, answer) | {"warnings": caveats.together(warnings), "is_sample": is_sample}
+    last = {"warnings": caveats.together(warnings), "is_sample": is_sample}
     return Answer(about | answer | rests_on | last, is_workload=True)
-
-
-def _of_each_link(options: argparse.Namespace, case: Case, answer: Row) -> Row:
-    """Return what each GPU's own link would need, where the answer has what all of them need together."""
-    share = cache.kv_share_of_gpu(options.tensor_parallel, case.model["kv_heads"])
-    needed = {name: value for name, value in answer.items() if name.startswith("needed_bytes_per_s")}
-    return {f"link_{name}": None if value is None else value * share for name, value in needed.items()}
 
 
 def _least_gpus(sources: Sources, accelerator: str, model: Row) -> int | None:
@@ -200,9 +201,11 @@ def _more(options: argparse.Namespace, sources: Sources, setting: Setting, turn:
     if options.pool_tokens is not None:
         more["scheduled_tokens"] = kappa.scheduled_tokens(options.pool_tokens, turn["kappa_ratio"])
     if options.idle_w is not None:
-        powers, is_known = (options.idle_w, options.busy_w), turn["compute_s"] is not None
-        more["energy_j"] = serving.energy_j(*powers, turn["transfer_s"], turn["compute_s"]) if is_known else None
-        more["average_power_w"] = serving.average_power_w(*powers, turn["transfer_share"]) if is_known else None
+        idle, busy, gpus = options.idle_w, options.busy_w, options.tensor_parallel
+        load, compute, share = turn["transfer_s"], turn["compute_s"], turn["transfer_share"]
+        is_known = compute is not None
+        more["energy_j"] = serving.energy_j(idle, busy, load, compute, gpus) if is_known else None
+        more["average_power_w"] = serving.average_power_w(idle, busy, share, gpus) if is_known else None
     return more
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from warehouse.errors import KappaError
+from warehouse.errors import UsageError
 
 # Beyond every context and every cluster, and far from where numbers stop being exact.
 MOST = 10**12
@@ -17,10 +17,10 @@ def is_question(options: argparse.Namespace) -> bool:
 
 
 def check_question(options: argparse.Namespace) -> None:
-    """Raise KappaError where an option cannot be, or says nothing beside the others."""
+    """Raise UsageError where an option cannot be, or says nothing beside the others."""
     for is_broken, what, why in (*_numbers(options), *_together(options)):
         if is_broken:
-            raise KappaError(what, why, "see `kappa crit --help`")
+            raise UsageError(what, why, "see `kappa crit --help`")
     if not is_question(options):
         _check_alone(options)
     if options.workload:
@@ -32,6 +32,11 @@ def _numbers(options: argparse.Namespace) -> tuple[tuple[bool, str, str], ...]:
         (_below(options.new_tokens, 1), f"--new-tokens {options.new_tokens} is not possible", "a turn computes one"),
         (_below(options.cached_tokens, 0), f"--cached-tokens {options.cached_tokens} is not possible", "below 0"),
         (options.chunk < 1, f"--chunk {options.chunk} is not possible", "a chunk holds at least one token"),
+        (
+            options.sustained_fraction is not None and not 0 < options.sustained_fraction <= 1,
+            f"--sustained-fraction {options.sustained_fraction} is not possible",
+            "it is a share of the dense peak, above 0 and at most 1",
+        ),
         (not _is_share(options.tier_share), f"--tier-share {options.tier_share} is not possible", "not in 0 to 1"),
         (_below(options.output_tokens, 0), f"--output-tokens {options.output_tokens} is not possible", "below 0"),
         (_below(options.pool_tokens, 1), f"--pool-tokens {options.pool_tokens} is not possible", "no room for a token"),
@@ -62,12 +67,17 @@ def _together(options: argparse.Namespace) -> tuple[tuple[bool, str, str], ...]:
             "it is above --busy-w",
         ),
         (options.tier_share is not None and not options.tier, "--tier-share needs --tier", "no tier was named"),
+        (
+            options.sustained_fraction is not None and options.basis not in (None, "physical"),
+            f"--sustained-fraction is not of the basis {options.basis}",
+            "only the physical basis takes a share of the dense peak",
+        ),
         (options.counting is not None and not options.workload, "--counting needs --workload", "there is none"),
     )
 
 
 def _check_alone(options: argparse.Namespace) -> None:
-    """Raise KappaError for an option that says something of a turn or a workload where there is none."""
+    """Raise UsageError for an option that says something of a turn or a workload where there is none."""
     alone = ("cost_model", "tier", *_OF_A_TURN)
     given = [*alone, *(["chunk"] if options.chunk != 1 else [])]
     why, remedy = "kappa_crit alone does not depend on it", "add --cached-tokens and --new-tokens, or --workload"
@@ -78,7 +88,7 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], needs: str, why
     given = [name for name in names if getattr(options, name) is not None]
     if given:
         named = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise KappaError(f"{named} need{'s' * (len(given) == 1)} {needs}", why, remedy)
+        raise UsageError(f"{named} need{'s' * (len(given) == 1)} {needs}", why, remedy)
 
 
 def _is_share(value: float | None) -> bool:

@@ -47,13 +47,27 @@ def words(value: str | None) -> str:
 
 
 def pays(row: Row, label: str = "") -> str:
-    """Return when loading is faster: always, never, or from which K on.
+    """Return when loading is faster: always, never, or for which K.
 
-    >>> pays({"load_pays": "from", "load_from_cached_tokens": 31608})
+    >>> pays({"load_pays": "from", "load_pays_ranges": "31608-"})
     'from K = 31,608'
+    >>> pays({"load_pays": "in ranges", "load_pays_ranges": "1-308, 757-"})
+    'to K = 308, from K = 757'
     """
-    word = row[f"load_pays{label}"]
-    return f"from K = {row[f'load_from_cached_tokens{label}']:,}" if word == "from" else words(word)
+    word, ranges = row[f"load_pays{label}"], row[f"load_pays_ranges{label}"]
+    if word in (None, "always", "never"):
+        return words(word)
+    parts = [_range(*part.split("-")) for part in ranges.split(", ")]
+    return ", ".join(parts if len(parts) <= MOST_RANGES else [parts[0], f"... {len(parts)} ranges", parts[-1]])
+
+
+MOST_RANGES = 3
+
+
+def _range(first: str, last: str) -> str:
+    if not last:
+        return f"from K = {int(first):,}"
+    return f"to K = {int(last):,}" if first == "1" else f"K = {int(first):,} to {int(last):,}"
 
 
 def seconds(value: float | None) -> str:
@@ -88,8 +102,8 @@ TURN: list[Line] = [
     _line("requests/s that the link carries", "requests_per_s", number),
     _line("writing new KV back", "write_back_s", seconds),
     _line("T_sched, new tokens an iteration", "scheduled_tokens", number),
-    _line("energy", "energy_j", lambda value: scaled(value, "J")),
-    _line("average power", "average_power_w", lambda value: scaled(value, "W")),
+    _line("energy, all GPUs", "energy_j", lambda value: scaled(value, "J")),
+    _line("average power, all GPUs", "average_power_w", lambda value: scaled(value, "W")),
 ]
 
 

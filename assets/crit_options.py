@@ -12,6 +12,12 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--link", metavar="L")
     parser.add_argument("--basis", type=str.lower, choices=("paper", "physical", "measured"))
     parser.add_argument("--bandwidth", metavar="B", help="use this bandwidth of one direction, such as 15GB/s")
+    parser.add_argument(
+        "--sustained-fraction",
+        metavar="F",
+        type=float,
+        help="share of the dense peak that prefill sustains, above 0 to 1 (default: 0.55, mixtures of experts 0.25)",
+    )
     parser.add_argument("--kv-dtype", metavar="D", help="bf16, fp8, or int8 and int4 with their scales")
     parser.add_argument(
         "--tensor-parallel", metavar="N", type=int, default=1, help="GPUs that share each layer, each with its own link"
@@ -41,5 +47,7 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     more.add_argument("--tier-share", metavar="S", type=float, help="that part, 0 to 1 (default: 1)")
     more.add_argument("--output-tokens", metavar="N", type=int, help="tokens generated: adds the time to write back")
     more.add_argument("--pool-tokens", metavar="N", type=int, help="tokens that the KV pool holds: adds T_sched")
-    more.add_argument("--idle-w", metavar="W", type=float, help="power while loading; with --busy-w adds the energy")
-    more.add_argument("--busy-w", metavar="W", type=float, help="power while computing")
+    more.add_argument(
+        "--idle-w", metavar="W", type=float, help="power of one GPU while loading; with --busy-w adds the energy"
+    )
+    more.add_argument("--busy-w", metavar="W", type=float, help="power of one GPU while computing")

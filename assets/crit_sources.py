@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.machines import GIVEN_LINK, SUSTAINED_FRACTION_DENSE, SUSTAINED_FRACTION_MOE, Sources
+from pipelines.machines import GIVEN_LINK, Sources
 
 Row = dict[str, Any]
 # How sure a figure is that no sourced row holds: as the paper printed it, as a person gave it, as this machine gave it.
@@ -59,8 +59,8 @@ def _of_basis(sources: Sources, row: Row) -> Row:
         return _found(rows, {"model": rows["model"]["confidence"], "accelerator": MEASURED, "link": MEASURED})
     rows |= {kind: sources.named(f"{kind}s", row[kind]) or {} for kind in ("accelerator", "link")}
     found = _found(rows, {kind: of.get("confidence") for kind, of in rows.items()})
-    fraction = SUSTAINED_FRACTION_MOE if rows["model"]["is_moe"] else SUSTAINED_FRACTION_DENSE
-    found["flop_per_s_source"] += f"; dense bf16 peak x {fraction}, an assumption"
+    whose = "an assumption" if sources.sustained_fraction is None else "--sustained-fraction"
+    found["flop_per_s_source"] += f"; dense bf16 peak x {sources.fraction(rows['model'])}, {whose}"
     return found
 
 
@@ -72,6 +72,19 @@ def _found(rows: dict[str, Row], confidences: dict[str, str | None]) -> Row:
         "flop_per_s_source": accelerator,
         "bytes_per_s_source": link,
     }
+
+
+def pair_notes(row: Row, found: Row) -> list[str]:
+    """Return a sentence where accelerator and link are sourced and their pair is not.
+
+    Args:
+        row: A row of kappa_crit.
+        found: What `origins` says of it.
+    """
+    if found["platform_confidence"] != NO_ROW:
+        return []
+    pair = f"{row['accelerator']} with {row['link']}"
+    return [f"no physical row of platforms says that {pair} is built: the rows of both are taken as they are"]
 
 
 def confidence_words(row: Row) -> str:

@@ -40,12 +40,14 @@ _SHORT: dict[bool, list[tuple[str, Callable[[Row], str]]]] = {
     True: [
         ("kappa_crit", lambda row: number(row["kappa_crit"])),
         ("bound turns", lambda row: percent(row["memory_bound_turn_share"])),
+        ("bound tokens", lambda row: percent(row["memory_bound_token_share"])),
         ("bound time", lambda row: percent(row["memory_bound_time_share"])),
         ("overhead p50", lambda row: number(row["pcie_overhead_p50"])),
         ("p99", lambda row: number(row["pcie_overhead_p99"])),
         ("TTFT p50", lambda row: seconds(row["ttft_s_p50"])),
         ("p99", lambda row: seconds(row["ttft_s_p99"])),
         ("link needed p50", lambda row: rate(row["link_needed_bytes_per_s_p50"])),
+        ("p90", lambda row: rate(row["link_needed_bytes_per_s_p90"])),
         ("p99", lambda row: rate(row["link_needed_bytes_per_s_p99"])),
     ],
 }
@@ -89,10 +91,9 @@ def _subject(found: list[Answer]) -> str:
 
 def _block(found: list[Answer]) -> str:
     row = found[0].row
-    shared = "" if row["tensor_parallel"] == 1 else f", {row['tensor_parallel']} GPUs together"
     head = [
         f"{row['model']} on {row['accelerator']} over {row['link']}: basis {row['basis']}, {row['kv_dtype']} cache",
-        f"{scaled(row['flop_per_s'], 'FLOP/s')}, {scaled(row['bytes_per_s'], 'B/s')} one direction{shared}",
+        _rates(row),
         _crit_words(row),
         _subject(found),
         f"confidence: {confidence_words(row)}",
@@ -106,6 +107,19 @@ def _block(found: list[Answer]) -> str:
     widths = [max(len(line[n]) for line in cells) for n in range(len(cells[0]))]
     rows = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells]
     return "\n".join([*head, *rows])
+
+
+def _rates(row: Row) -> str:
+    """Return the rates behind the seconds: of several GPUs all their compute, and what one link brings."""
+    fraction, gpus = row["sustained_fraction"], row["tensor_parallel"]
+    of_peak = "" if fraction is None else f" (dense peak x {number(fraction)})"
+    if gpus == 1:
+        return f"{scaled(row['flop_per_s'], 'FLOP/s')}{of_peak}, {rate(row['link_bytes_per_s'])} one direction"
+    compute = f"{scaled(row['flop_per_s'], 'FLOP/s')}{of_peak} of {gpus} GPUs together"
+    each, together = row["link_bytes_per_s"], row["bytes_per_s"]
+    # A head that lies on two GPUs is loaded twice, so the links together bring less than they carry.
+    repeated = "" if together > each * gpus * 0.999 else f" of {rate(each * gpus)}: KV heads or latent are repeated"
+    return f"{compute}, {rate(each)} one direction on each one's link, effectively {rate(together)}{repeated}"
 
 
 def _crit_words(row: Row) -> str:
@@ -142,6 +156,11 @@ def _too_large(row: Row) -> list[str]:
 def _legend(found: list[Answer]) -> str:
     names = dict.fromkeys(answer.row["cost_model"] for answer in found)
     lines = [f"{name}: t_GPU counts {COST_MODELS[name]}." for name in names if name]
+    if any(answer.row["is_as_printed"] for answer in found):
+        lines.append(
+            "paper: seconds follow from its inputs at the rates shown; kappa_crit, pcie overhead, what is memory "
+            "bound and the shares of a workload multiply kappa_M and kappa_HW as it rounded them."
+        )
     if any(answer.row["is_tokenizer_proxy"] for answer in found):
         lines.append("The model has another vocabulary; workloads are counted by llama-3.1 in its place.")
     if any(answer.is_workload for answer in found):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from assets.cli import home_path
 from assets.terminal import chosen_format, write_rows
 from warehouse.engine import read_only, stream
-from warehouse.errors import KappaError
+from warehouse.errors import KappaError, UsageError
 from warehouse.home import Home
 
 BATCH_ROWS = 1 << 16
@@ -37,7 +37,7 @@ def sql(options: argparse.Namespace) -> int:
 
 def _query(options: argparse.Namespace) -> str:
     if options.query and options.file:
-        raise KappaError("two queries are given", "one as text and one by --file", "give one of them")
+        raise UsageError("two queries are given", "one as text and one by --file", "give one of them")
     try:
         text = options.query or (Path(options.file).read_text("utf8") if options.file else _standard_input())
     except OSError as error:
@@ -45,7 +45,7 @@ def _query(options: argparse.Namespace) -> str:
     except UnicodeDecodeError as error:
         raise KappaError(f"{options.file or 'standard input'} is no text", str(error), "give UTF-8") from error
     if not text.strip("; \t\r\n"):
-        raise KappaError(
+        raise UsageError(
             "there is no query", "neither text nor --file nor standard input holds one", "try `kappa sql 'SHOW TABLES'`"
         )
     return str(text)

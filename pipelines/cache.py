@@ -95,7 +95,8 @@ def stateful_kv_bytes(cached_tokens: Value, kv_bytes_per_token: float, state_byt
 def kv_share_of_gpu(tensor_parallel: float, kv_heads: float) -> float:
     """Return the share of a token's bytes that each of `tensor_parallel` GPUs loads: max(1 / tp, 1 / kv_heads).
 
-    A key-value head is repeated where GPUs outnumber heads; a latent (MLA) is on every GPU, as with one head.
+    A key-value head is repeated where GPUs outnumber heads; a latent (MLA) is on every GPU, as with one head. The state
+    of linear attention falls into its own heads, which are more: it is shared by those.
     Source: derivation: a GPU holds kv_heads / tp of the kv_heads heads, but never less than one.
 
     >>> kv_share_of_gpu(8, 8), kv_share_of_gpu(8, 4), kv_share_of_gpu(8, 1)

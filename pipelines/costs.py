@@ -16,31 +16,33 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The rates of one platform, as one GPU of it sees them.
+    """The rates of one platform.
 
     Attributes:
-        flop_per_s: C_eff, what prefill sustains.
-        bytes_per_s: host to device, one direction.
-        hbm_bytes_per_s: peak of the accelerator's memory; None where it is not known.
+        flop_per_s: C_eff, what prefill sustains, of all its GPUs together.
+        bytes_per_s: host to device, one direction, of each GPU's own link.
+        hbm_bytes_per_s: peak of the accelerators' memory, together; None where it is not known.
+        tensor_parallel: GPUs that share each layer.
     """
 
     flop_per_s: float
     bytes_per_s: float
     hbm_bytes_per_s: float | None = None
+    tensor_parallel: int = 1
 
 
-def share_between(machine: Machine, model: Row, tensor_parallel: int) -> Machine:
+def share_between(machine: Machine, tensor_parallel: int) -> Machine:
     """Return the machine that `tensor_parallel` GPUs make, each over its own link.
 
-    Computing and reading weights go that many times faster; loading only by what a GPU is spared, which
-    `cache.kv_share_of_gpu` says.
+    Computing and reading weights go that many times faster; loading only by what a GPU is spared, which `gpu_kv_bytes`
+    says: the rate of a link stays.
     """
     hbm = machine.hbm_bytes_per_s
     return replace(
         machine,
         flop_per_s=machine.flop_per_s * tensor_parallel,
-        bytes_per_s=machine.bytes_per_s / cache.kv_share_of_gpu(tensor_parallel, model["kv_heads"]),
         hbm_bytes_per_s=None if hbm is None else hbm * tensor_parallel,
+        tensor_parallel=tensor_parallel,
     )
 
 
@@ -69,7 +71,7 @@ def _empty(model: Row, *columns: str) -> tuple[str, ...]:
 
 
 def kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str) -> Value:
-    """Return the bytes to load for K cached tokens.
+    """Return the bytes of K cached tokens, each counted once however many GPUs there are.
 
     Windows, chunks and fixed states have their own formula, so that K tokens are not K times the bytes of one.
     The keys of an indexer and recurrent states keep their format whatever `kv_dtype` is.
@@ -79,7 +81,25 @@ def kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str) -> Value:
         cached_tokens: K.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
+    return gpu_kv_bytes(model, cached_tokens, kv_dtype, 1)
+
+
+def gpu_kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str, tensor_parallel: int) -> Value:
+    """Return the bytes that each of `tensor_parallel` GPUs loads for K cached tokens.
+
+    Keys and values are shared by their heads. A recurrent state is shared by the heads of linear attention, which no
+    table holds: they are taken to be as many as the query heads, at least (Qwen3-Next has 16 and 32).
+
+    Args:
+        model: A row of `models`.
+        cached_tokens: K.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
+        tensor_parallel: GPUs that share each layer.
+    """
     per_token, state = held_bytes(model, kv_dtype)
+    share = cache.kv_share_of_gpu(tensor_parallel, model["kv_heads"])
+    per_token *= share
+    state *= state_share_of_gpu(model, tensor_parallel)
     kind, window = model["attention"], model["sliding_window_tokens"]
     if window:
         formula = cache.chunked_kv_bytes if kind == "gqa+chunked" else cache.windowed_kv_bytes
@@ -87,6 +107,12 @@ def kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str) -> Value:
     if kind.endswith("+linear"):
         return cache.stateful_kv_bytes(cached_tokens, per_token, state)
     return cache.cached_kv_bytes(cached_tokens, per_token)
+
+
+def state_share_of_gpu(model: Row, tensor_parallel: int) -> float:
+    """Return the share of windows or recurrent states that each GPU loads, by the heads that they fall into."""
+    heads = model["heads"] if model["linear_layers"] else model["kv_heads"]
+    return cache.kv_share_of_gpu(tensor_parallel, heads)
 
 
 def held_bytes(model: Row, kv_dtype: str) -> tuple[float, float]:
@@ -156,7 +182,7 @@ def read_params(model: Row, prefill_tokens: Value) -> Value:
 
 def transfer_s(model: Row, machine: Machine, cached_tokens: Value, kv_dtype: str) -> Value:
     """Return t_PCIe in seconds."""
-    return kv_bytes(model, cached_tokens, kv_dtype) / machine.bytes_per_s
+    return gpu_kv_bytes(model, cached_tokens, kv_dtype, machine.tensor_parallel) / machine.bytes_per_s
 
 
 def compute_s(model: Row, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:

@@ -23,25 +23,30 @@ LATENT_RANK, LATENT_ROPE = 512, 64
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One answer to a design question; the first of a question is how it is built today.
+    """One answer to a design question; the first of a question is what the others are compared with.
 
     Attributes:
         question: Which question.
         name: What is changed.
-        bytes_per_s: Bandwidth of one direction; None for the link as the basis has it.
+        link: The link as the basis has it: sustained, where it was measured.
+        bytes_per_s: Bandwidth of one direction in the place of the link's.
+        bases: Where it is asked.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
         is_latent: Whether the cache is a latent of MLA's size in every layer.
     """
 
     question: str
     name: str
+    link: str = "pcie5-x16"
     bytes_per_s: float | None = None
+    bases: tuple[str, ...] = ("paper", "physical")
     kv_dtype: str = "bf16"
     is_latent: bool = False
 
 
 VARIANTS = (
     Variant("nvlink-c2c", "pcie5-x16"),
+    Variant("nvlink-c2c", "nvlink-c2c, sustained as in kappa_crit", link="nvlink-c2c", bases=("physical",)),
     Variant("nvlink-c2c", "450 GB/s, one direction as wired", bytes_per_s=450e9),
     Variant("nvlink-c2c", "900 GB/s, as printed", bytes_per_s=900e9),
     Variant("unified-memory", "pcie5-x16"),
@@ -60,7 +65,6 @@ _ACCELERATORS = {
     ("unified-memory", "physical"): "gb200",
 }
 _ELSE = "h100-sxm"
-_LINK = "pcie5-x16"
 
 
 def design_questions(  # noqa: PLR0913 - three names of a workload, and what it is asked of
@@ -92,10 +96,10 @@ def design_questions(  # noqa: PLR0913 - three names of a workload, and what it 
     bound = bound_shares(ordered, np.array([row["kappa_crit"] for row in rows]))["memory_bound_turn_share"]
     names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
     found: list[dict[str, object]] = []
-    today = 0.0
+    first = 0.0
     for row, share in zip(rows, 1 - bound, strict=True):
-        today = float(share) if row.pop("is_today") else today
-        gained = float(share) - today
+        first = float(share) if row.pop("is_first") else first
+        gained = float(share) - first
         found.append({**names, **row, "compute_bound_turn_share": float(share), "gained_turn_share": gained})
     return DESIGN_QUESTIONS.rows(found)
 
@@ -106,13 +110,13 @@ def _is_counted(sources: Sources, name: str, tokenizer: str) -> bool:
 
 
 def _rows(sources: Sources, models: list[str]) -> Iterator[Row]:
-    """Yield the rows without their shares, each question of a model beginning with how it is built today."""
+    """Yield the rows without their shares, each question of a model beginning with what it is compared with."""
     for basis in ("paper", "physical"):
         of_basis = [name for name in models if basis == "physical" or sources.named("paper_models", name)]
         for name in of_basis:
             question = ""
-            for variant in VARIANTS:
-                yield _answer(sources, name, basis, variant) | {"is_today": variant.question != question}
+            for variant in (v for v in VARIANTS if basis in v.bases):
+                yield _answer(sources, name, basis, variant) | {"is_first": variant.question != question}
                 question = variant.question
 
 
@@ -120,7 +124,7 @@ def _answer(sources: Sources, name: str, basis: str, variant: Variant) -> Row:
     shape = sources.named("models", name) or {}
     model = sources.named("paper_models" if basis == "paper" else "models", name) or {}
     accelerator = _ACCELERATORS.get((variant.question, basis), _ELSE)
-    platform = {"accelerator": accelerator, "link": _LINK, "basis": basis}
+    platform = {"accelerator": accelerator, "link": variant.link, "basis": basis}
     machine = machine_of(sources, platform, shape, variant.bytes_per_s)
     kv_bytes = model["kv_bytes_per_token"]
     if variant.is_latent:

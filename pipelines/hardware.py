@@ -162,22 +162,28 @@ def crit_rows(  # noqa: PLR0913 - every question is optional
 def fitting_platforms(
     sources: Sources, accelerator: str | None, link: str | None, *, is_bandwidth_given: bool = False
 ) -> list[Row]:
-    """Return the platforms that fit; a pair that is none counts as physical, a given bandwidth as a link of its own.
+    """Return the platforms that fit; a pair that is none on the physical basis, whose rows are there, is added to it.
 
+    A given bandwidth is a link of its own. What is asked for by both names is answered on the physical basis too,
+    whether or not the paper pairs them, so that no question about a machine is left with the paper's inputs alone.
     Names are found whatever their case, see `warehouse.names.find_name`.
     """
     accelerator, link = sources.spelled("accelerator", accelerator), sources.spelled("link", link)
     of_link = [p for p in sources.rows["platforms"] if link in (None, p["link"])]
     fits = [p for p in of_link if accelerator in (None, p["accelerator"])]
-    if not fits and accelerator and (link or is_bandwidth_given):
-        fits = [{"accelerator": accelerator, "link": link or GIVEN_LINK, "basis": "physical", "confidence": None}]
+    is_physical = any(p["basis"] == "physical" for p in fits)
+    if accelerator and not is_physical and _are_sourced(sources, accelerator, link, is_bandwidth_given):
+        fits += [{"accelerator": accelerator, "link": link or GIVEN_LINK, "basis": "physical", "confidence": None}]
     if is_bandwidth_given and link is None:
-        pairs = {(p["accelerator"], p["basis"]): p["confidence"] for p in fits}
-        fits = [
-            {"accelerator": name, "link": GIVEN_LINK, "basis": basis, "confidence": confidence}
-            for (name, basis), confidence in pairs.items()
-        ]
+        pairs = dict.fromkeys((p["accelerator"], p["basis"]) for p in fits)
+        fits = [{"accelerator": a, "link": GIVEN_LINK, "basis": basis, "confidence": None} for a, basis in pairs]
     return fits
+
+
+def _are_sourced(sources: Sources, accelerator: str, link: str | None, is_bandwidth_given: bool) -> bool:
+    """Return whether the rows of a pair are there, or a bandwidth instead of the link's."""
+    is_rate_known = is_bandwidth_given if link is None else is_bandwidth_given or sources.named("links", link)
+    return bool(is_rate_known) and sources.named("accelerators", accelerator) is not None
 
 
 def _times(value: float | None, factor: float) -> float | None:

@@ -29,9 +29,21 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sourced rows by table; `models` with FLOP a token and indexer, `platforms` with what was measured."""
+    """The sourced rows by table, and what a person put in the place of an assumption.
+
+    Attributes:
+        rows: By table; `models` with FLOP a token and indexer, `platforms` with what was measured.
+        sustained_fraction: Of the dense peak on the physical basis, above 0 and at most 1; None for the assumptions.
+    """
 
     rows: dict[str, list[Row]]
+    sustained_fraction: float | None = None
+
+    def fraction(self, model: Row) -> float:
+        """Return the share of the dense bf16 peak that prefill of a model sustains on the physical basis."""
+        if self.sustained_fraction is not None:
+            return self.sustained_fraction
+        return SUSTAINED_FRACTION_MOE if model["is_moe"] else SUSTAINED_FRACTION_DENSE
 
     def named(self, table: str, name: str) -> Row | None:
         """Return the row of that name, the first column of the table, whatever its case; or None."""
@@ -85,27 +97,19 @@ def _measured_platform(row: Row) -> Row:
     }
 
 
-def sustained_flop_per_s(dense_bf16_flop_per_s: float, *, is_moe: bool) -> float:
-    """Return C_eff of the physical basis in FLOP/s: the dense bf16 peak x the fraction that prefill sustains.
+def physical_machine(accelerator: Row, link: Row, sustained_fraction: float) -> Machine:
+    """Return the machine of the physical basis: dense bf16 peak x the fraction that prefill sustains, one direction.
 
-    The fractions are assumptions, see `SUSTAINED_FRACTION_DENSE` and `SUSTAINED_FRACTION_MOE`. They hold for every
-    kv_dtype: the matrices stay in bf16 whatever the cache is stored in.
-    """
-    return dense_bf16_flop_per_s * (SUSTAINED_FRACTION_MOE if is_moe else SUSTAINED_FRACTION_DENSE)
-
-
-def physical_machine(model: Row, accelerator: Row, link: Row) -> Machine:
-    """Return the machine of the physical basis: sustained compute, one direction.
-
-    The bandwidth is what was measured on large pinned copies, or the peak where nothing was (`links.note` says so).
+    The fraction holds for every kv_dtype: the matrices stay in bf16 whatever the cache is stored in. The bandwidth is
+    what was measured on large pinned copies, or the peak where nothing was (`links.note` says so).
 
     Args:
-        model: A row of `models`.
         accelerator: A row of `accelerators`.
         link: A row of `links`.
+        sustained_fraction: See `Sources.fraction`.
     """
     return Machine(
-        sustained_flop_per_s(accelerator["dense_bf16_flop_per_s"], is_moe=model["is_moe"]),
+        accelerator["dense_bf16_flop_per_s"] * sustained_fraction,
         link["sustained_bytes_per_s"] or link["peak_bytes_per_s"],
         accelerator["hbm_bytes_per_s"],
     )
@@ -137,7 +141,7 @@ def _of_basis(sources: Sources, platform: Row, model: Row, bytes_per_s: float | 
         row = next((row for row in fits if row["link"] == link), fits[0])
         return Machine(row["bf16_flop_per_s"], row["pinned_to_device_bytes_per_s"], row["hbm_bytes_per_s"])
     of_link = _row(sources, "links", link) if bytes_per_s is None else {"sustained_bytes_per_s": bytes_per_s}
-    return physical_machine(model, _row(sources, "accelerators", accelerator), of_link)
+    return physical_machine(_row(sources, "accelerators", accelerator), of_link, sources.fraction(model))
 
 
 def _row(sources: Sources, table: str, name: str) -> Row:

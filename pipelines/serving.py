@@ -44,8 +44,8 @@ def tiered_bytes_per_s(link_bytes_per_s: float, tier_bytes_per_s: float, tier_sh
     1 / ((1 - s) / BW_link + s / min(BW_tier, BW_link)).
     Source: derivation: the times of the two parts add up.
 
-    >>> tiered_bytes_per_s(50e9, 10e9, 0.5) / 1e9
-    16.666666666666668
+    >>> round(tiered_bytes_per_s(50e9, 10e9, 0.5) / 1e9, 3)
+    16.667
     """
     slower: float = least(tier_bytes_per_s, link_bytes_per_s)
     return 1 / ((1 - tier_share) / link_bytes_per_s + tier_share / slower)
@@ -110,24 +110,25 @@ def crossover_cached_tokens(
     return tokens
 
 
-def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float) -> float:
-    """Return the energy of a turn in joules: idle power while it loads, busy power while it computes.
+def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float, tensor_parallel: float) -> float:
+    """Return the energy of a turn in joules, of all GPUs: idle power while it loads, busy power while it computes.
 
+    The two powers are those of one GPU; each of `tensor_parallel` draws them for the whole time.
     Source: derivation: power times time; that a loading GPU draws its idle power is read off the power traces of
     arXiv 2601.19910, 22 to 28 % of the TDP while memory bound. The two powers are inputs.
 
-    >>> energy_j(100, 700, 0.9, 0.1)
-    160.0
+    >>> energy_j(100, 700, 0.9, 0.1, 1), energy_j(100, 700, 0.9, 0.1, 8)
+    (160.0, 1280.0)
     """
-    return idle_w * transfer_s + busy_w * compute_s
+    return (idle_w * transfer_s + busy_w * compute_s) * tensor_parallel
 
 
-def average_power_w(idle_w: float, busy_w: float, transfer_share: float) -> float:
-    """Return the mean power of a turn in watts: idle x share of transfer + busy x the rest.
+def average_power_w(idle_w: float, busy_w: float, transfer_share: float, tensor_parallel: float) -> float:
+    """Return the mean power of a turn in watts, of all GPUs: idle x share of transfer + busy x the rest, each GPU's.
 
     Source: derivation: the energy of a turn over its TTFT.
 
-    >>> average_power_w(100, 700, 0.75)
-    250.0
+    >>> average_power_w(100, 700, 0.75, 1), average_power_w(100, 700, 0.75, 8)
+    (250.0, 2000.0)
     """
-    return idle_w * transfer_share + busy_w * (1 - transfer_share)
+    return (idle_w * transfer_share + busy_w * (1 - transfer_share)) * tensor_parallel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warehouse.errors import KappaError
+from warehouse.errors import UsageError
 from warehouse.units import parse_quantity
 
 # Above any link, and far from where numbers become infinite. The least is one bit.
@@ -15,7 +15,7 @@ def parse_bytes_per_s(text: str) -> float:
     A capital B is bytes, a small b is bits. The unit must be written: GB/s and Gb/s differ eight times.
 
     Raises:
-        KappaError: the text is not a positive number with such a unit.
+        UsageError: the text is not a positive number with such a unit.
 
     >>> parse_bytes_per_s("15GB/s"), parse_bytes_per_s("12 GiB/s"), parse_bytes_per_s("400Gb/s")
     (15000000000.0, 12884901888.0, 50000000000.0)
@@ -25,7 +25,7 @@ def parse_bytes_per_s(text: str) -> float:
     except ValueError:
         rate = 0.0
     if not 1 / 8 <= rate < MOST_BYTES_PER_S:
-        raise KappaError(
+        raise UsageError(
             f"bandwidth {text!r} is not understood",
             "it needs a unit and a number of at least one bit per second",
             "write it like 15GB/s, 12GiB/s or 400Gb/s",

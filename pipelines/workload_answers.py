@@ -38,11 +38,10 @@ def workload_answer(setting: Setting, cached_tokens: Ints, prefill_tokens: Ints,
     turns = order_turns(cached_tokens, prefill_tokens, block)
     load = setting.transfer_s(turns.cached)
     compute = None if setting.cost_model is None else setting.compute_s(turns.cached, turns.prefill)
-    loaded = costs.kv_bytes(setting.model, turns.cached, setting.kv_dtype)
-    mean_bytes = float(loaded.mean())
+    mean_bytes = float(setting.loaded_bytes(turns.cached).mean())
     over = turns.context > setting.model["max_context_tokens"]
     answer: Row = {"cost_model": setting.cost_model, "turns": len(load)}
-    answer |= _shares(setting, loaded, turns, compute)
+    answer |= _shares(setting, turns, compute)
     answer |= _turns_at(turns, load, compute)
     answer |= _load_or_recompute(setting, turns, load, compute)
     return answer | {
@@ -51,13 +50,16 @@ def workload_answer(setting: Setting, cached_tokens: Ints, prefill_tokens: Ints,
     }
 
 
-def _shares(setting: Setting, loaded: Floats, turns: OrderedTurns, compute: Floats | None) -> Row:
-    needed = [f"needed_bytes_per_s_{label}" for label in QUANTILES]
+def _shares(setting: Setting, turns: OrderedTurns, compute: Floats | None) -> Row:
+    """Return the columns of `boundness`, on the paper's basis out of its printed kappa_crit, and the rates needed."""
+    needed = {f"needed_bytes_per_s_{label}": share for label, share in QUANTILES.items()}
     if compute is None:
-        return dict.fromkeys((*_SHARES, *needed))
-    shares = needed_shares(turns, loaded, compute, np.array([setting.machine.bytes_per_s]))
-    rates = np.quantile(loaded / compute, list(QUANTILES.values()))
-    return {name: float(shares[name][0]) for name in _SHARES} | dict(zip(needed, map(float, rates), strict=True))
+        return dict.fromkeys((*_SHARES, *needed, *(f"link_{name}" for name in needed)))
+    once, of_gpu = costs.kv_bytes(setting.model, turns.cached, setting.kv_dtype), setting.loaded_bytes(turns.cached)
+    shares = needed_shares(turns, of_gpu, compute / setting.as_printed, np.array([setting.machine.bytes_per_s]))
+    rates = {name: float(np.quantile(once / compute, share)) for name, share in needed.items()}
+    rates |= {f"link_{name}": float(np.quantile(of_gpu / compute, share)) for name, share in needed.items()}
+    return {name: float(shares[name][0]) for name in _SHARES} | rates
 
 
 def nearest_rank(values: Floats, share: float) -> int:
@@ -94,7 +96,7 @@ def _load_or_recompute(setting: Setting, turns: OrderedTurns, load: Floats, comp
         found["load_is_faster_share"] = float(saves[is_reused].mean())
     for label, share in QUANTILES.items():
         prefill = int(turns.prefill[nearest_rank(turns.prefill, share)])
-        pays = {"load_pays": None, "load_from_cached_tokens": None}
+        pays: Row = dict.fromkeys(("load_pays", "load_from_cached_tokens", "load_pays_ranges"))
         if compute is not None:
             pays = loading_pays(setting, prefill)
         found[f"prefill_tokens_{label}"] = prefill

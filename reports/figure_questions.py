@@ -1,4 +1,4 @@
-"""The figure of the design questions: kappa_crit and compute bound turns of each model, today and changed."""
+"""The figure of the design questions: kappa_crit and compute bound turns of each model, before and after a change."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _percent(rows: list[Row], model: str, workload: str) -> float | None:
 
 
 def _draw_panel(axes: Axes, variants: Variants, values: list[list[float | None]]) -> None:
-    """Draw a marker a variant for each model, a line between them; today's is hollow and on top."""
+    """Draw a marker a variant for each model, a line between them; the first is hollow and on top."""
     import seaborn as sns  # noqa: PLC0415
 
     for place, of_model in enumerate(zip(*values, strict=True)):
@@ -123,8 +123,9 @@ def caption(data: ReportData) -> str:
     questions = _questions(data)
     machines = dict.fromkeys(next(iter(variants.values()))[0]["accelerator"] for variants in questions.values())
     return (
-        f"Hollow circles: how it is built today. Left, kappa_crit; right, the share of all turns that is compute bound "
-        f"(t_PCIe <= t_GPU), a panel a workload, a row a model. Asked of {listing(list(machines))}, over pcie5-x16 "
+        "Hollow circles: the first variant, what the others are compared with. Left, kappa_crit; right, the share of "
+        "all turns that is compute bound (t_PCIe <= t_GPU), a panel a workload, a row a model. "
+        f"Asked of {listing(list(machines))}, over pcie5-x16 "
         f"unless the variant says otherwise; basis {basis_of(data)}, cost_model {COST_MODEL}, counting "
         f"{data.counting}. The tables hold basis paper too."
     )

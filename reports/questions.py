@@ -33,8 +33,9 @@ def intro(data: ReportData) -> str:
         f"Cost_model {COST_MODEL}, reuse by single tokens, counting {data.counting}, bf16 keys and values unless the "
         "variant says otherwise; each model with the counts of its own tokenizer. "
         "Basis paper: the source paper's inputs, its B200 and H100. Basis physical: dense peak times a stated "
-        "sustained fraction and sustained PCIe; NVLink-C2C and one memory are peaks, 900 GB/s the sum of both "
-        "directions as printed, 450 one direction as wired. The first variant of a question is how it is built today; "
+        "sustained fraction, and sustained PCIe and NVLink-C2C as in the table kappa_crit; 450 GB/s is the peak of one "
+        "direction as wired, 900 the sum of both as printed, and one memory a peak. The first variant of a question is "
+        "what the others are compared with: PCIe 5, also where the accelerator, a GB200, is built with NVLink-C2C; "
         "the latent and the fewer bits change only the bytes to load, not the work."
     )
 
@@ -101,7 +102,7 @@ def _model_grid(data: ReportData, question: str, found: Answers) -> Grid:
         for (of_basis, variant), answered in of_question.items()
         if of_basis == basis and crit_of(answered, model) is not None
     ]
-    note = "In brackets: percentage points gained over how it is built today."
+    note = "In brackets: percentage points gained over the first variant."
     caption = f"Design question by model: {title(question)}, cost_model {COST_MODEL}"
     return Grid(f"design-{question}", caption, columns, rows, words=3, note=note)
 

@@ -48,7 +48,7 @@ class ReportData:
         models: headline models by name, in the order of the headline list.
         platforms: headline platforms, in that order.
         boundness: rows at bf16, reuse by single tokens, each model with its tokenizer; every counting and cost_model.
-        design_questions: rows of `counting` and of the headline models, each variant after what is built today.
+        design_questions: rows of `counting` and of the headline models, each variant after what it is compared with.
         paper_values: what the paper prints, of every workload.
         template_tokens: mean of what the chat template adds to a turn, by workload and tokenizer.
         rejects: one row a workload, level and reason, with the number and the first example.
@@ -128,7 +128,7 @@ SELECT * FROM boundness
 WHERE block_tokens = $block_tokens AND kv_dtype = $kv_dtype AND list_contains($models, model)
 ORDER BY ALL
 """
-# In the order of the table: the first variant of a question is how it is built today.
+# In the order of the table: the first variant of a question is what the others are compared with.
 _DESIGN_QUESTIONS = """
 SELECT * FROM design_questions WHERE counting = $counting AND list_contains($models, model) ORDER BY rowid
 """

@@ -114,7 +114,7 @@ def _boundness(data: ReportData) -> Section:
 def _questions(data: ReportData) -> Section:
     if not data.design_questions:
         return Section("", [])
-    alt = "Markers of kappa_crit and of the compute bound share of each workload, a row a model, today and changed"
+    alt = "Markers of kappa_crit and of the compute bound share of each workload, a row a model and variant"
     picture = _picture(figure_questions.draw(data), QUESTIONS_FIGURE, alt, figure_questions.caption(data))
     # The short table stands first: in print the figure needs a page for itself.
     blocks: list[Block] = [Paragraph(questions.intro(data)), questions.summary_grid(data), picture]

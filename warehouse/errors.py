@@ -17,3 +17,7 @@ class KappaError(Exception):
         """Return `what, why, what to do`, on one line that cannot steer a terminal, whatever the parts hold."""
         text = ", ".join(" ".join(part.split()) for part in (self.what, self.why, self.remedy))
         return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+class UsageError(KappaError):
+    """A command that cannot be meant: an option that is missing, contradicts another, or holds no such number."""

@@ -227,7 +227,7 @@ QUESTION = _text(
     "what is changed: the link, one memory for both, a latent cache, or the cache's number format",
     ("nvlink-c2c", "unified-memory", "mla", "kv-quantisation"),
 )
-VARIANT = _text("variant", "to what it is changed; the first of a question is how it is built today")
+VARIANT = _text("variant", "to what it is changed; the first of a question is what the others are compared with")
 LINK_BYTES_PER_S = _number("link_bytes_per_s", "bytes/s", "bandwidth of one direction")
 COMPUTE_BOUND_SHARE = Field(
     "compute_bound_turn_share",
@@ -241,7 +241,7 @@ GAINED_SHARE = Field(
     "gained_turn_share",
     pa.float64(),
     "1",
-    "that share less the share as it is built today",
+    "that share less the share of the first variant",
     minimum=-1.0,
     maximum=1.0,
 )

@@ -32,11 +32,16 @@ def folded(name: str) -> str:
 
 
 def nearest_names(given: str, names: Iterable[str], count: int = 4) -> list[str]:
-    """Return up to `count` names that look like the one given, the nearest first, or the first eight of all.
+    """Return up to `count` names that the one given begins, then those that look like it, or the first eight of all.
 
     >>> nearest_names("h10-sxm", ["a100-sxm", "h100-sxm", "l4"], 1)
     ['h100-sxm']
+    >>> nearest_names("a100", ["a10", "a100-pcie-40gb", "a100-sxm-80gb"], 3)
+    ['a100-sxm-80gb', 'a100-pcie-40gb', 'a10']
     """
     by_fold = {folded(name): name for name in sorted(names)}
-    near = difflib.get_close_matches(folded(given), list(by_fold), count, 0.4)
-    return [by_fold[name] for name in near] or list(by_fold.values())[:8]
+    start = folded(given)
+    close = difflib.get_close_matches(start, list(by_fold), count, 0.4)
+    begun = [name for name in by_fold if start and name.startswith(start)]
+    near = list(dict.fromkeys([*sorted(begun, key=len), *close]))
+    return [by_fold[name] for name in near[:count]] or list(by_fold.values())[:8]

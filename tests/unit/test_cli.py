@@ -107,10 +107,14 @@ class TestParser:
 
     @pytest.mark.parametrize("line", ["", "nope", "run more", "run --nope", "sql a b", "sql q --format xml", "--home"])
     def test_usage(self, line: str, capsys: pytest.CaptureFixture[str]) -> None:
-        """Wrong usage is exit code 2 with a line that says how."""
+        """Wrong usage is exit code 2 with one line that says what, why and where to read how."""
         with pytest.raises(SystemExit) as caught:
             main(line.split())
-        assert (caught.value.code, "usage: kappa" in capsys.readouterr().err) == (2, True)
+        told = capsys.readouterr()
+        # 1 line, nothing on standard output
+        assert (caught.value.code, told.out, told.err.count("\n")) == (2, "", 1)
+        assert told.err.startswith("error: ")
+        assert "see `kappa" in told.err
 
     @pytest.mark.parametrize("line", ["--help", "run --help", "sql --help", "crit --help", "--version"])
     def test_help(self, line: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -316,22 +320,22 @@ class TestSql:
     def test_where_the_query_comes_from(
         self, sql: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """As text, from a file, from standard input; two or none are errors."""
+        """As text, from a file, from standard input; two or none are wrong usage."""
         file = tmp_path / "q.sql"
         file.write_text("SELECT 2 AS n", "utf8")
         assert sql("--file", str(file)).out == "n\n2\n"
         monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT 3 AS n"))
         assert sql().out == "n\n3\n"
-        for arguments, words in (
-            (("SELECT 1", "--file", str(file)), "two queries are given"),
-            (("--file", str(tmp_path / "none")), "cannot be read"),
-            ((), "there is no query"),
-            (("  ",), "there is no query"),
-            ((" ;\n",), "there is no query"),
+        for arguments, words, code in (
+            (("SELECT 1", "--file", str(file)), "two queries are given", 2),
+            (("--file", str(tmp_path / "none")), "cannot be read", 1),
+            ((), "there is no query", 2),
+            (("  ",), "there is no query", 2),
+            ((" ;\n",), "there is no query", 2),
         ):
             monkeypatch.setattr(sys, "stdin", io.StringIO(""))
             ran = sql(*arguments)
-            assert (ran.code, words in ran.err) == (1, True)
+            assert (ran.code, words in ran.err) == (code, True)
 
     @pytest.mark.parametrize(
         "query",

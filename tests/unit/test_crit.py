@@ -125,6 +125,45 @@ class TestRows:
             assert rows
             assert all(row["kappa_crit"] is None or row["kappa_crit"] > 0 for row in rows)
 
+    @pytest.mark.parametrize(
+        ("accelerator", "link", "kappa_crit"),
+        [
+            # 430,625.65 FLOP/byte x rate / (0.55 x dense): 26e9 / 1237.5e12, 375e9 / 1237.5e12, 54.4e9 / 171.6e12
+            ("b200-sxm", "pcie4-x16", 9.0475),
+            ("b200-sxm", "nvlink-c2c", 130.493),
+            ("a100-sxm-80gb", "pcie5-x16", 136.516),
+        ],
+    )
+    def test_a_pair_of_the_paper_is_answered_on_the_physical_basis_too(
+        self, crit: Crit, accelerator: str, link: str, kappa_crit: float
+    ) -> None:
+        """Whether or not the paper pairs them, with and without --basis, at the link's rate and at another one."""
+        names = ("--model", "llama-3.1-70b", "--accelerator", accelerator, "--link", link)
+        (row,) = crit(*names, "--basis", "physical")
+        assert row["kappa_crit"] == pytest.approx(kappa_crit, rel=1e-4)
+        assert row["warnings"].startswith(f"no physical row of platforms says that {accelerator} with {link} is built")
+        assert one(crit(*names), basis="physical") == row
+        assert {row["basis"] for row in crit(*names)} == {"paper", "physical"}
+        (half,) = crit(*names, "--basis", "physical", "--bandwidth", "13GB/s")
+        (full,) = crit(*names, "--basis", "physical", "--bandwidth", "26GB/s")
+        assert 2 * half["kappa_crit"] == pytest.approx(full["kappa_crit"])
+
+    def test_a_sustained_fraction(self, crit: Crit) -> None:
+        """The whole dense peak and a clean 64 GB/s: 2 x 70.5537e9 / 327,680 x 64e9 / 989.5e12 = 27.85."""
+        names = ("--model", "llama-3.1-70b", "--accelerator", "h100-sxm")
+        (row,) = crit(*names, "--bandwidth", "64GB/s", "--sustained-fraction", "1.0")
+        assert row["kappa_crit"] == pytest.approx(27.85, abs=0.005)
+        assert row["flop_per_s_source"].endswith("dense bf16 peak x 1.0, --sustained-fraction")
+        link = ("--link", "pcie5-x16")
+        # 0.55 by default, so half of it is 0.275; the paper's rows do not know it and are left out
+        (half,) = crit(*names, *link, "--sustained-fraction", "0.275")
+        assert half["kappa_crit"] == pytest.approx(2 * 43.0448, abs=1e-3)
+        turn = crit(*names, *link, "--sustained-fraction", "0.275", "--cached-tokens", "9", "--new-tokens", "9")
+        assert {row["flop_per_s"] for row in turn} == {0.275 * 989.5e12}
+        # of a mixture of experts too, whose own is 0.25
+        (moe,) = crit("--model", "qwen3-235b-a22b", *names[2:], *link, "--sustained-fraction", "0.5")
+        assert moe["kappa_crit"] == pytest.approx(50.70 / 2, abs=0.01)
+
     def test_unknown_names_fit_nothing(self) -> None:
         """An accelerator without any platform and without a link has no row."""
         lonely = {row["accelerator"] for row in load_reference("accelerators").to_pylist()} - {
@@ -148,6 +187,12 @@ class TestCommand:
         assert {(row["accelerator"], row["link"], row["basis"]) for row in rows} == platforms
         assert {row["kv_dtype"] for row in rows} == {"bf16"}
 
+    def test_the_headlines_are_well_known(self, crit: Crit) -> None:
+        """What is shown without being named is high or medium in every row that it rests on, as the docs say."""
+        for row in crit():
+            names = ("model", "accelerator", "link", "platform")
+            assert {row[f"{name}_confidence"] for name in names} <= {"high", "medium", "printed"}
+
     def test_one_row(self, crit: Crit) -> None:
         """Every option narrows; the printed 14.3 of the paper."""
         names = ("--model", "llama-3.1-70b", "--accelerator", "h100-sxm", "--link", "pcie5-x16", "--basis", "paper")
@@ -170,11 +215,10 @@ class TestCommand:
         [
             (["--model", "llama-70b"], "unknown model 'llama-70b', nearest are"),
             (["--accelerator", "H100"], "unknown accelerator 'H100', nearest are h100-sxm"),
+            (["--accelerator", "a100"], "nearest are a100-sxm-40gb, a100-sxm-80gb, a100-pcie-40gb, a100-pcie-80gb,"),
             (["--model", "LLAMA-3.1-71B"], "unknown model 'LLAMA-3.1-71B', nearest are llama-3.1-70b"),
             (["--link", "pcie5"], "unknown link 'pcie5', nearest are"),
             (["--kv-dtype", "fp4"], "unknown kv dtype 'fp4', nearest are fp8"),
-            (["--bandwidth", "15"], "bandwidth '15' is not understood"),
-            (["--tensor-parallel", "0"], "--tensor-parallel 0 is not possible, it is a number of GPUs"),
             (["--accelerator", "tpu-v5e", "--basis", "measured"], "nothing fits"),
         ],
     )
@@ -186,6 +230,42 @@ class TestCommand:
         assert (told.out, told.err.count("\n")) == ("", 1)
         assert told.err.startswith("error: ")
         assert words in told.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--bandwidth", "15"], "bandwidth '15' is not understood"),
+            (["--bandwidth", "-5GB/s"], "bandwidth '-5GB/s' is not understood"),
+            (["--tensor-parallel", "0"], "--tensor-parallel 0 is not possible, it is a number of GPUs"),
+            (["--sustained-fraction", "0"], "--sustained-fraction 0.0 is not possible, it is a share"),
+            (["--sustained-fraction", "1.1"], "--sustained-fraction 1.1 is not possible"),
+            (["--sustained-fraction", "nan"], "--sustained-fraction nan is not possible"),
+            (["--sustained-fraction", "1", "--basis", "paper"], "only the physical basis takes a share"),
+        ],
+    )
+    def test_numbers_that_cannot_be(self, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+        """One line like any error, exit code 2."""
+        assert main(["crit", *arguments]) == 2
+        told = capsys.readouterr()
+        # 1 line
+        assert (told.out, told.err.count("\n")) == ("", 1)
+        assert words in told.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--tensor-parallel", "2.5"], "error: argument --tensor-parallel, invalid int value: '2.5', see `kappa"),
+            (["--tier-share", "50%"], "error: argument --tier-share, invalid float value: '50%', see `kappa"),
+        ],
+    )
+    def test_no_number(self, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+        """What is no number is told in one line too."""
+        with pytest.raises(SystemExit) as caught:
+            main(["crit", *arguments])
+        told = capsys.readouterr()
+        # 1 line
+        assert (caught.value.code, told.err.count("\n")) == (2, 1)
+        assert told.err.startswith(words)
 
     @pytest.mark.parametrize(
         "arguments", [["--basis", "other"], ["--tensor-parallel", "two"], ["--format", "xml"], ["--kv"], ["more"]]
@@ -215,5 +295,5 @@ class TestCommand:
 )
 def test_options_that_mean_nothing(options: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """An option that has no effect, or a number that cannot be, is refused in one line and never passed over."""
-    assert main(["crit", "--model", "llama-3.1-70b", "--accelerator", "h100-sxm", *options.split()]) == 1
+    assert main(["crit", "--model", "llama-3.1-70b", "--accelerator", "h100-sxm", *options.split()]) == 2
     assert said in capsys.readouterr().err

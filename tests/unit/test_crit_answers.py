@@ -326,7 +326,6 @@ def test_warnings_stand_in_text_and_rows(crit: Crit, said: Callable[..., str]) -
         ("--workload finqa --output-tokens 5 --pool-tokens 5", "--output-tokens and --pool-tokens need a turn"),
         ("--cached-tokens 5 --new-tokens 5 --idle-w 500 --busy-w 100", "it is above --busy-w"),
         ("--cached-tokens 5 --new-tokens 5 --tier-share nan --tier nvme-gen5-x4", "--tier-share nan is not possible"),
-        ("--link pcie3-x16 --basis paper", "nothing fits pcie3-x16, the paper has a100-sxm-80gb, b200-sxm, h100-sxm"),
         ("--bandwidth 0GB/s", "bandwidth '0GB/s' is not understood"),
         ("--bandwidth nanGB/s", "bandwidth 'nanGB/s' is not understood"),
     ],
@@ -334,7 +333,97 @@ def test_warnings_stand_in_text_and_rows(crit: Crit, said: Callable[..., str]) -
 def test_contradictions(options: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """One line that says what is wrong, and nothing on standard output."""
     names = ["crit", "--home", str(tmp_path), "--model", "llama-3.1-70b", "--accelerator", "h100-sxm"]
-    assert main([*names, *options.split()]) == 1
+    assert main([*names, *options.split()]) == 2
     told = capsys.readouterr()
     assert (told.out, told.err.count("\n")) == ("", 1)
     assert words in told.err
+
+
+def test_a_link_that_the_paper_does_not_have(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the paper has is listed."""
+    assert main(["crit", "--accelerator", "h100-sxm", "--link", "pcie3-x16", "--basis", "paper"]) == 1
+    told = capsys.readouterr().err
+    assert "nothing fits pcie3-x16, the paper has a100-sxm-80gb, b200-sxm, h100-sxm" in told
+
+
+class TestSeveralGpus:
+    """What is of one GPU and what of all."""
+
+    SHARED = ("--model", "llama-3.1-70b", *H100, "--cached-tokens", "8192", "--new-tokens", "100",
+              "--idle-w", "150", "--busy-w", "700", "--cost-model", "2n", "--tensor-parallel")  # fmt: skip
+
+    def test_energy_is_that_of_all(self, crit: Crit, said: Callable[..., str]) -> None:
+        """Eight GPUs draw eight times the power of one."""
+        (row,) = crit(*self.SHARED, "8")
+        # load 8,192 x 327,680 / 8 / 54.4e9 = 6.1681 ms, compute 100 x 1.411074e11 / (8 x 544.225e12) = 3.2410 ms:
+        # 8 x (150 W x 6.1681 ms + 700 W x 3.2410 ms) = 8 x 3.1939 J
+        assert row["energy_j"] == pytest.approx(25.551, abs=1e-3)
+        # over 9.4092 ms
+        assert row["average_power_w"] == pytest.approx(25.551 / 9.4092e-3, rel=1e-4)
+        text = said(*self.SHARED, "8")
+        assert "energy, all GPUs" in text
+        assert "average power, all GPUs" in text
+
+    def test_a_state_is_shared_by_all(self, crit: Crit) -> None:
+        """Two KV heads lie on four GPUs each, an eighth of the state on each."""
+        names = ("--model", "qwen3-next-80b-a3b", *H100, "--cached-tokens", "10000", "--new-tokens", "64")
+        row = crit(*names, "--tensor-parallel", "8", "--cost-model", "full")[0]
+        # (10,000 x 24,576 / 2 + 77,266,944 / 8) / 54.4e9 = 132,538,368 / 54.4e9
+        assert row["transfer_s"] == pytest.approx(2.4364e-3, rel=1e-4)
+        # bytes of one GPU over its t_GPU; all bytes once over it
+        assert row["link_needed_bytes_per_s"] == pytest.approx(132_538_368 / row["compute_s"])
+        assert row["needed_bytes_per_s"] == pytest.approx(323_026_944 / row["compute_s"])
+        assert row["requests_per_s"] == pytest.approx(54.4e9 / 132_538_368)
+        load, again = row["transfer_s"] + row["compute_s"], row["recompute_s"]
+        assert load < again
+
+    def test_rates_are_called_what_they_are(self, crit: Crit, said: Callable[..., str]) -> None:
+        """Four heads on eight GPUs: each link 54.4, together they carry 435.2, and half of that is a repetition."""
+        names = ("--model", "qwen3-235b-a22b", *H100, *TURN, "--cost-model", "2n", "--tensor-parallel", "8")
+        (row,) = crit(*names)
+        assert (row["link_bytes_per_s"], row["bytes_per_s"]) == (54.4e9, 54.4e9 * 4)
+        text = said(*names)
+        assert "54.4 GB/s one direction on each one's link, effectively 217.6 GB/s of 435.2 GB/s: KV heads or" in text
+        # eight heads on eight GPUs: nothing is repeated
+        assert "effectively 435.2 GB/s\n" in said(*self.SHARED, "8")
+
+    def test_loading_at_both_ends(self, said: Callable[..., str]) -> None:
+        """Both ranges are told, not the last alone."""
+        names = ("--model", "qwen3-235b-a22b", *H100, "--cached-tokens", "10000", "--new-tokens", "64")
+        assert "to K = 307, from K = 757" in said(*names, "--cost-model", "full", "--tensor-parallel", "8")
+
+
+class TestSecondsOfThePaper:
+    """Seconds follow from the rates that are shown, whatever was printed."""
+
+    @pytest.mark.parametrize("link", ["pcie4-x16", "pcie5-x16"])
+    def test_compute_does_not_depend_on_the_link(self, crit: Crit, said: Callable[..., str], link: str) -> None:
+        """405B at T = 64: 64 x 810e9 / 1979e12 = 26.195 ms over either link."""
+        names = ("--model", "llama-3.1-405b", "--accelerator", "h100-sxm", "--link", link, "--basis", "paper")
+        turn = ("--cached-tokens", "10000", "--new-tokens", "64")
+        (row,) = crit(*names, *turn)
+        assert row["compute_s"] == pytest.approx(26.195e-3, rel=1e-4)
+        assert row["transfer_s"] == pytest.approx(10_000 * 516e3 / row["link_bytes_per_s"])
+        assert row["ttft_s"] == row["transfer_s"] + row["compute_s"]
+        # 10,000 / 64 = 156.25 over 1.42e6 x 17e-6 = 24.14 or x 34e-6 = 48.28, as printed
+        crit_as_printed = {"pcie4-x16": 24.14, "pcie5-x16": 48.28}[link]
+        assert row["pcie_overhead"] == pytest.approx(156.25 / crit_as_printed)
+        line = "paper: seconds follow from its inputs at the rates shown; kappa_crit, pcie overhead"
+        assert said(*names, *turn).count(line) == 1
+        # a table of many answers says it too, and no other basis does
+        assert said(*turn).count(line) == 1
+        assert line not in said("--model", "llama-3.1-405b", *H100, *turn)
+
+    def test_a_workload_has_the_shares_of_the_table(self) -> None:
+        """Shares compare kappa_ratio with kappa_crit as printed, like `boundness`; seconds do not."""
+        model = SOURCES.named("models", "llama-3.1-70b")
+        assert model is not None
+        paper = model | {"flops_per_token": 140e9, "marginal_kv_bytes_per_token": 328_000}
+        rates = Machine(1979e12, 67.108864e9)
+        # 140e9 / 328e3 x 67.108864e9 / 1979e12 = 14.474 by the inputs, 14.28 as printed
+        setting = Setting(paper, rates, "bf16", "2n", as_printed=14.474 / 14.28)
+        # kappa_ratio 14.4 lies between both: memory bound by the printed one alone
+        row = workload_answer(setting, np.array([1440]), np.array([100]))
+        assert row["memory_bound_turn_share"] == 1
+        assert row["ttft_p50_transfer_s"] < row["ttft_p50_compute_s"]
+        assert row["pcie_overhead_p50"] == pytest.approx(14.4 / 14.28, rel=1e-4)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pipelines.design_questions import VARIANTS, design_questions
+from pipelines.hardware import crit_rows
 from pipelines.machines import read_sources
 from warehouse.tables import DESIGN_QUESTIONS
 
@@ -45,6 +46,15 @@ def test_physical_by_hand() -> None:
     found = crit("llama-3.1", "physical", "llama-3.1-70b")
     # 2 x 70,553,706,496 / 327,680 x 450e9 / (0.55 x 2500e12) = 430,626 x 3.27273e-4 = 140.93
     assert found["nvlink-c2c", "450 GB/s"] == pytest.approx(140.93, abs=0.01)
+    # sustained 375e9 in its place: 117.44, and that is the table's kappa_crit
+    sustained = found["nvlink-c2c", "nvlink-c2c"]
+    assert sustained == pytest.approx(117.44, abs=0.01)
+    (of_table,) = [
+        row["kappa_crit"]
+        for row in crit_rows(accelerator="gb200", link="nvlink-c2c", kv_dtypes=("bf16",))
+        if row["model"] == "llama-3.1-70b"
+    ]
+    assert sustained == of_table
     # on an H100: 43.0448; a latent has 80 x 576 x 2 = 92,160 bytes: x 327,680 / 92,160 = 3.5556 -> 153.05
     assert found["mla", "the model's own cache"] == pytest.approx(43.0448, abs=1e-3)
     assert found["mla", "a latent of 512 + 64 in every layer"] == pytest.approx(153.05, abs=0.01)
@@ -73,8 +83,8 @@ def test_shares_by_hand() -> None:
 def test_rows_and_keys() -> None:
     """A row for each variant of each counted model and basis; bytes that are not constant have no kappa_crit."""
     rows = run([(100, 10)])
-    # llama-3.1-70b and deepseek-v3 (by proxy) on both bases
-    assert len(rows) == 2 * 2 * len(VARIANTS)
+    # llama-3.1-70b and deepseek-v3 (by proxy) on both bases: 11 variants, one of them on the physical basis alone
+    assert (len(VARIANTS), len(rows)) == (11, 2 * (11 + 10))
     keys = {tuple(row[name] for name in DESIGN_QUESTIONS.key) for row in rows}
     assert len(keys) == len(rows)
     assert "gpt-oss-120b" not in {row["model"] for row in rows}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipelines.hardware import hardware_tables, ratios
-from pipelines.machines import physical_machine, sustained_flop_per_s
+from pipelines.machines import Sources, physical_machine
 from warehouse.reference_rows import FOLDER, load_reference
 from warehouse.tables import TABLES
 
@@ -69,7 +69,9 @@ def test_kappa_m_of_the_paper(tables: dict[str, pa.Table], model: str, printed: 
     assert row["kappa_m_flop_per_byte"] == pytest.approx(ours, rel=2e-4)
     is_misprint = model in ("llama-3.1-70b", "llama-3.1-405b")
     assert (f"{ours / 1e6:.2f}" != f"{printed / 1e6:.2f}") == is_misprint
-    published = next(row for row in load_reference("published").to_pylist() if row["statistic"] == f"{model}//")
+    published = next(
+        row for row in load_reference("published").to_pylist() if row["quantity"].startswith(f"kappa_M of {model}")
+    )
     assert (published["value"], published["is_asserted"]) == (printed, not is_misprint)
 
 
@@ -189,7 +191,7 @@ def test_physical_moe_by_hand(tables: dict[str, pa.Table]) -> None:
     # 2 x 22,190,763,520 / 192,512 = 230,539; 54.4e9 / (0.25 x 989.5e12) = 2.1991e-4; product 50.70
     assert row["kappa_crit"] == pytest.approx(50.70, abs=0.01)
     # 0.25 x 1000 = 250, 0.55 x 1000 = 550
-    assert (sustained_flop_per_s(1000, is_moe=True), sustained_flop_per_s(1000, is_moe=False)) == (250, 550)
+    assert [Sources({}).fraction({"is_moe": is_moe}) for is_moe in (True, False)] == [0.25, 0.55]
 
 
 def test_unmeasured_link_uses_its_peak() -> None:
@@ -198,9 +200,9 @@ def test_unmeasured_link_uses_its_peak() -> None:
     accelerator = {"dense_bf16_flop_per_s": 1000.0, "hbm_bytes_per_s": 1.0}
     bare = {"peak_bytes_per_s": 110.0, "sustained_bytes_per_s": None}
     # 1000 / 100 = 10; 110 / (0.55 x 1000) = 0.2; 10 x 0.2 = 2; at 55 bytes/s half of it
-    assert ratios(model, physical_machine(model, accelerator, bare), "bf16").kappa_crit == pytest.approx(2)
+    assert ratios(model, physical_machine(accelerator, bare, 0.55), "bf16").kappa_crit == pytest.approx(2)
     measured = bare | {"sustained_bytes_per_s": 55.0}
-    assert ratios(model, physical_machine(model, accelerator, measured), "bf16").kappa_crit == pytest.approx(1)
+    assert ratios(model, physical_machine(accelerator, measured, 0.55), "bf16").kappa_crit == pytest.approx(1)
 
 
 @pytest.mark.parametrize("basis", ["paper", "physical"])

@@ -296,13 +296,35 @@ def test_an_indexer_scores_every_pair_and_attention_computes_those_it_picks(mode
 @pytest.mark.parametrize(("tensor_parallel", "bytes_factor"), [(1, 1), (8, 8), (16, 8)])
 def test_tensor_parallel(models: dict[str, dict[str, Any]], tensor_parallel: int, bytes_factor: int) -> None:
     """Eight key-value heads spread over at most eight GPUs; what is computed spreads over all."""
-    row = models["llama-3.1-70b"]
-    machine = costs.share_between(H100, row, tensor_parallel)
-    # share of a GPU: max(1 / 16, 1 / 8) = 1 / 8
-    assert machine.bytes_per_s == pytest.approx(64e9 * bytes_factor)
-    assert machine.flop_per_s == 989.5e12 * tensor_parallel
+    machine = costs.share_between(H100, tensor_parallel)
+    # share of a GPU: max(1 / 16, 1 / 8) = 1 / 8; K = 1000 at 327,680 bytes over a link of 64 GB/s
+    load = 1000 * 327_680 / 64e9
+    assert costs.transfer_s(models["llama-3.1-70b"], machine, 1000.0, "bf16") == pytest.approx(load / bytes_factor)
+    assert (machine.flop_per_s, machine.bytes_per_s) == (989.5e12 * tensor_parallel, 64e9)
     # a latent is on every GPU: no byte is spared
-    assert costs.share_between(H100, models["deepseek-v3"], 8).bytes_per_s == pytest.approx(64e9)
+    assert costs.transfer_s(models["deepseek-v3"], machine, 1000.0, "bf16") == pytest.approx(1000 * 70_272 / 64e9)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "share_of_tokens", "share_of_state"),
+    [
+        ("qwen3-next-80b-a3b", 8, 1 / 2, 1 / 8),  # 2 KV heads, 16 query heads
+        ("qwen3-next-80b-a3b", 32, 1 / 2, 1 / 16),  # no finer than its query heads
+        ("kimi-k3", 8, 1, 1 / 8),  # a latent on each GPU, a state that is shared
+        ("gpt-oss-120b", 8, 1 / 8, 1 / 8),  # windows are keys and values too
+        ("gpt-oss-120b", 16, 1 / 8, 1 / 8),
+    ],
+)
+def test_a_state_is_shared_by_its_own_heads(
+    models: dict[str, dict[str, Any]], model: str, gpus: int, share_of_tokens: float, share_of_state: float
+) -> None:
+    """Each GPU loads its part of the recurrent state, whatever KV heads are repeated."""
+    row = models[model]
+    per_token, state = costs.held_bytes(row, "bf16")
+    expected = 10_000 * per_token * share_of_tokens + state * share_of_state
+    assert costs.gpu_kv_bytes(row, 10_000.0, "bf16", gpus) == pytest.approx(expected)
+    # all bytes counted once, however many GPUs
+    assert costs.kv_bytes(row, 10_000.0, "bf16") == pytest.approx(10_000 * per_token + state)
 
 
 def test_mla_takes_the_cheaper_form(models: dict[str, dict[str, Any]]) -> None:

@@ -19,7 +19,7 @@ from assets.cli import main
 from pipelines import attention, costs, serving
 from pipelines.costs import Machine
 from pipelines.machines import read_sources
-from pipelines.what_if import Setting, loading_pays_from, turn_answer
+from pipelines.what_if import Setting, loading_pays, paying_ranges, turn_answer
 from pipelines.workload_answers import workload_answer
 from warehouse.database import build_database
 from warehouse.home import Home
@@ -163,9 +163,9 @@ def test_the_paper_has_its_own_figures(crit: Crit) -> None:
     """Basis paper has the printed kappa_M, kappa_HW and bytes, so pcie overhead is kappa_ratio / kappa_crit too."""
     names = ("--model", "llama-3.1-70b", "--accelerator", "h100-sxm", "--link", "pcie5-x16", "--basis", "paper", *TURN)
     (row,) = crit(*names)
-    # 65,536 x 328,000 / 67.108864e9 = 0.320313 s; / (1024 / 14.28) = 0.00446686 s
+    # 65,536 x 328,000 / 67.108864e9 = 0.320313 s; 64 x 140e9 / 1979e12 = 0.00452754 s
     assert row["transfer_s"] == pytest.approx(0.320313, abs=1e-6)
-    assert row["compute_s"] == pytest.approx(0.00446686, abs=1e-8)
+    assert row["compute_s"] == pytest.approx(0.00452754, abs=1e-8)
     assert row["kappa_crit"] == pytest.approx(14.28)
     # 1024 / 14.28
     assert row["pcie_overhead"] == pytest.approx(row["kappa_ratio"] / row["kappa_crit"])
@@ -181,7 +181,8 @@ def test_crossover_is_the_closed_form(rate: float) -> None:
         row["attention_flops_per_token_pair"],
     )  # fmt: skip
     # at 1 GB/s: 2 x (327,680 x 5.44225e5 - 136,904,704,000) / 2,621,440 - 1 = 31,605.2
-    assert loading_pays_from(chosen, 10) == loading_pays_from(chosen, 1000) == max(math.floor(exact) + 1, 1)
+    first = max(math.floor(exact) + 1, 1)
+    assert paying_ranges(chosen, 10) == paying_ranges(chosen, 1000) == [(first, 131_072)]
     cached = 20_000.0
     per_token = serving.recompute_flops_per_token(cached, row["layer_params"], row["attention_flops_per_token_pair"])
     pairs = attention.attended_pairs(0.0, cached + 7) - attention.attended_pairs(cached, 7.0)
@@ -193,10 +194,32 @@ def test_crossover_is_the_closed_form(rate: float) -> None:
 
 def test_loading_may_never_pay() -> None:
     """Over a link that is too slow, computing again is faster for every context."""
-    assert loading_pays_from(setting(cost_model="2n", rate=1e6), 10) is None
-    assert loading_pays_from(setting(cost_model="2n", rate=54.4e9), 10) == 1
+    assert paying_ranges(setting(cost_model="2n", rate=1e6), 10) == []
+    # the context of the model is 131,072 tokens
+    assert paying_ranges(setting(cost_model="2n", rate=54.4e9), 10) == [(1, 131_072)]
     slow = turn_answer(setting(rate=1e6), 1000, 10)
     assert (slow["faster"], slow["is_memory_bound"]) == ("recompute", True)
+
+
+def test_loading_pays_at_both_ends() -> None:
+    """Few tokens make a mixture of experts read more of its weights with each one; many make it compute."""
+    chosen = setting("qwen3-235b-a22b", "full")
+    machine = Machine(8 * 0.25 * 989.5e12, 54.4e9, 8 * 3350e9, tensor_parallel=8)
+    chosen = Setting(chosen.model, machine, "bf16", "full")
+    ranges = paying_ranges(chosen, 64)
+    assert len(ranges) == 2
+    (start, low), (high, end) = ranges
+    assert (start, end) == (1, 40_960)
+    for cached in (1, low, low + 1, high - 1, high, 40_960):
+        is_faster = turn_answer(chosen, cached, 64)["faster"] == "load"
+        assert is_faster == (cached <= low or cached >= high)
+    # 64 tokens leave (1 - 8 / 128)^64 = 1.607 % of the experts undrawn, of 128 x 1.7742e9 parameters; recomputing reads
+    # them too: 3.6495e9 x 2 / 26.8e12 = 0.2724 ms; a GPU loads 48,128 bytes a token in 0.8847 us: 307.9 tokens
+    assert loading_pays(chosen, 64) == {
+        "load_pays": "in ranges", "load_from_cached_tokens": high, "load_pays_ranges": f"1-{low}, {high}-",
+    }  # fmt: skip
+    # from 757 on computing K + T passes the reading of all weights by more than the load takes
+    assert (low, high) == (307, 757)
 
 
 def test_nothing_cached() -> None:
@@ -241,25 +264,25 @@ def test_a_workload_of_the_home(home: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "words", "code"),
     [
-        (["--cached-tokens", "5"], "--cached-tokens and --new-tokens go together"),
-        (["--cached-tokens", "5", "--new-tokens", "0"], "--new-tokens 0 is not possible"),
-        (["--cached-tokens", "-5", "--new-tokens", "1"], "--cached-tokens -5 is not possible"),
-        ([*TURN, "--workload", "finqa"], "two questions"),
-        ([*TURN, "--chunk", "0"], "--chunk 0 is not possible"),
-        ([*TURN, "--tier", "nvme"], "unknown tier 'nvme', nearest are nvme"),
-        ([*TURN, "--tier-share", "2"], "--tier-share 2.0 is not possible"),
-        ([*TURN, "--idle-w", "2"], "--idle-w and --busy-w go together"),
-        ([*TURN, "--basis", "paper", "--cost-model", "attention"], "cost model attention cannot be told here"),
-        (["--workload", "fin"], "unknown workload 'fin', nearest are finqa"),
-        (["--workload", "finqa", "--counting", "chat"], "finqa has no turns counted as chat by llama-3.1"),
-        (["--basis", "measured"], "nothing was measured here"),
+        (["--cached-tokens", "5"], "--cached-tokens and --new-tokens go together", 2),
+        (["--cached-tokens", "5", "--new-tokens", "0"], "--new-tokens 0 is not possible", 2),
+        (["--cached-tokens", "-5", "--new-tokens", "1"], "--cached-tokens -5 is not possible", 2),
+        ([*TURN, "--workload", "finqa"], "two questions", 2),
+        ([*TURN, "--chunk", "0"], "--chunk 0 is not possible", 2),
+        ([*TURN, "--tier-share", "2"], "--tier-share 2.0 is not possible", 2),
+        ([*TURN, "--idle-w", "2"], "--idle-w and --busy-w go together", 2),
+        ([*TURN, "--tier", "nvme"], "unknown tier 'nvme', nearest are nvme", 1),
+        ([*TURN, "--basis", "paper", "--cost-model", "attention"], "cost model attention cannot be told here", 1),
+        (["--workload", "fin"], "unknown workload 'fin', nearest are finqa", 1),
+        (["--workload", "finqa", "--counting", "chat"], "finqa has no turns counted as chat by llama-3.1", 1),
+        (["--basis", "measured"], "nothing was measured here", 1),
     ],
 )
-def test_errors(home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
-    """One line that says what to do."""
-    assert main(["crit", "--home", str(home), *arguments]) == 1
+def test_errors(home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str, code: int) -> None:
+    """One line that says what to do; wrong usage is exit code 2."""
+    assert main(["crit", "--home", str(home), *arguments]) == code
     told = capsys.readouterr()
     assert (told.out, told.err.count("\n")) == ("", 1)
     assert words in told.err
@@ -289,6 +312,20 @@ def test_second_hand_is_never_a_default(crit: Crit) -> None:
     assert ("pcie4-x16", "physical") in {(row["link"], row["basis"]) for row in named}
     assert crit("--model", "llama-3.1-70b", "--accelerator", "mi300a")
     assert not {"mi300a", "h20"} & {row["accelerator"] for row in crit("--model", "llama-3.1-70b")}
+
+
+def test_any_second_hand_row_makes_a_platform_second_hand(crit: Crit, tmp_path: Path) -> None:
+    """A user's own platform of high confidence over a link that is second-hand is no default either."""
+    (tmp_path / "reference").mkdir()
+    platform = "h100-sxm,pcie5-x16-h100-devgpu,physical,2026-01-02,high,our rack"
+    header = "accelerator,link,basis,retrieved,confidence,source"
+    (tmp_path / "reference" / "platforms.csv").write_text(f"{header}\n{platform}\n", "utf8")
+    names = ("--model", "llama-3.1-70b", "--accelerator", "h100-sxm")
+    assert "pcie5-x16-h100-devgpu" not in {row["link"] for row in crit(*names)}
+    (row,) = crit(*names, "--link", "pcie5-x16-h100-devgpu")
+    assert (row["platform_confidence"], row["link_confidence"]) == ("high", "secondary")
+    # a bandwidth of one's own takes the link's place: the other rows are known
+    assert {row["basis"] for row in crit(*names, "--bandwidth", "57GB/s")} == {"paper", "physical"}
 
 
 def test_a_window_is_said_by_its_own_bytes(crit: Crit) -> None:

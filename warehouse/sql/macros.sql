@@ -115,7 +115,7 @@ CREATE MACRO crossover_cached_tokens(kv_bytes_per_token, bytes_per_s, flop_per_s
     greatest(
         2 * (kv_bytes_per_token::DOUBLE * flop_per_s / bytes_per_s - 2 * layer_params::DOUBLE) / flops_per_pair - 1, 0
     );
-CREATE MACRO energy_j(idle_w, busy_w, transfer_s, compute_s) AS
-    idle_w::DOUBLE * transfer_s + busy_w::DOUBLE * compute_s;
-CREATE MACRO average_power_w(idle_w, busy_w, transfer_share) AS
-    idle_w::DOUBLE * transfer_share + busy_w::DOUBLE * (1 - transfer_share);
+CREATE MACRO energy_j(idle_w, busy_w, transfer_s, compute_s, tensor_parallel) AS
+    (idle_w::DOUBLE * transfer_s + busy_w::DOUBLE * compute_s) * tensor_parallel;
+CREATE MACRO average_power_w(idle_w, busy_w, transfer_share, tensor_parallel) AS
+    (idle_w::DOUBLE * transfer_share + busy_w::DOUBLE * (1 - transfer_share)) * tensor_parallel;

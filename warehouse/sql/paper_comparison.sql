@@ -46,6 +46,7 @@ on_paper AS (SELECT * FROM kappa_crit WHERE basis = 'paper' AND kv_dtype = 'bf16
 computed AS (
     SELECT 'kappa_crit' AS metric, model || '/' || accelerator || '/' || link AS statistic, kappa_crit AS value FROM on_paper
     UNION ALL SELECT DISTINCT 'kappa_m_flop_per_byte', model || '//', kappa_m_flop_per_byte FROM on_paper
+    UNION ALL SELECT 'kv_bytes_per_token', model || '//', kv_bytes_per_token FROM models
     UNION ALL SELECT DISTINCT 'kappa_hw_byte_per_flop', '/' || accelerator || '/' || link, kappa_hw_byte_per_flop FROM on_paper
 ),
 compared AS (

@@ -30,7 +30,7 @@ idle AS (
     FROM power JOIN transfers USING (workload) WHERE workload = 'narrativeqa'
 ),
 powers AS (
-    SELECT 'mean' AS kind, workload, average_power_w(idle_w, 700, share) AS value FROM transfers, idle
+    SELECT 'mean' AS kind, workload, average_power_w(idle_w, 700, share, 1) AS value FROM transfers, idle
     UNION ALL SELECT 'max', workload, 700 FROM transfers
 ),
 worked AS (
@@ -38,6 +38,11 @@ worked AS (
         kappa_crit(kappa_m(810e9, 516e3), kappa_hw(64e9, 2000e12)) AS value
     UNION ALL SELECT 'kappa_crit', 'llama-3.1-405b/h100-sxm/vllm-0.10.1-lmcache-0.3.5', NULL,
         kappa_crit(kappa_m(810e9, 516e3), kappa_hw(15e9, 2000e12))
+    UNION ALL SELECT 'attention_share', model || '//', NULL,
+        attention_flops(attended_pairs(0, 65536), attention_flops_per_token_pair) / (65536 * flops_per_token(printed_params))
+    FROM models JOIN (
+        VALUES ('llama-3.1-70b', 70e9), ('llama-3.1-405b', 405e9), ('qwen3-235b-a22b', 22e9)
+    ) AS paper(model, printed_params) USING (model)
     UNION ALL SELECT 'pcie_overhead', NULL, NULL, pcie_overhead(kappa_ratio(65536, 64), crit) FROM crit_at_15
     UNION ALL SELECT 'transfer_share', '65K', NULL,
         transfer_share(pcie_overhead(kappa_ratio(65536, 64), crit)) FROM crit_at_15
