@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from assets.cli import home_path
+from assets.output import output_path
 from assets.terminal import chosen_format, write_rows
 from warehouse.engine import read_only, stream
 from warehouse.errors import KappaError, UsageError
@@ -23,10 +24,9 @@ def sql(options: argparse.Namespace) -> int:
     Raises:
         KappaError: there is no query or no warehouse, or DuckDB refuses the query.
     """
-    query = _query(options)
+    query, output = _query(options), output_path(options)
     with read_only(Home(home_path(options.home)).database()) as connection:
         reader = stream(connection, query, BATCH_ROWS)
-        output = Path(options.output) if options.output else None
         try:
             write_rows(reader, reader.schema, chosen_format(options.format, output), output)
         except (OverflowError, pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:

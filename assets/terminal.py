@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import math
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -15,6 +15,7 @@ from typing import IO
 
 import pyarrow as pa
 
+from assets.output import written
 from warehouse.errors import KappaError
 
 SHOWN_ROWS = 1000
@@ -105,25 +106,8 @@ def _text_output(output: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    with _whole(output) as draft, draft.open("w", encoding="utf8", newline="") as stream:
+    with written(output) as raw, io.TextIOWrapper(raw, encoding="utf8", newline="") as stream:
         yield stream
-
-
-@contextlib.contextmanager
-def _whole(output: Path) -> Iterator[Path]:
-    """Yield a place beside `output` that takes its place at the end; after a failure `output` is as it was."""
-    draft = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        yield draft
-        draft.replace(output)
-    except OSError as error:
-        raise _unwritable(output, error) from error
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _unwritable(output: Path, error: OSError) -> KappaError:
-    return KappaError(f"{output} cannot be written", error.strerror or str(error), "choose another --output")
 
 
 def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
@@ -207,6 +191,6 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, output:
 
     if output is None:
         raise KappaError("Parquet needs a file", "it is not text for a terminal", "add --output FILE")
-    with _whole(output) as draft, pq.ParquetWriter(draft, schema) as writer:
+    with written(output) as stream, pq.ParquetWriter(stream, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
