@@ -167,7 +167,8 @@ def test_an_older_client_runs_every_view_and_macro(build: Callable[..., Path]) -
     assert process.returncode == 0, process.stderr
     version, *names = process.stdout.split()
     assert version.startswith("1.")
-    assert set(names) == {*TABLES, "percentiles_of_turns", "percentiles_at", "memory_bound_at", "heaviest_sessions"}
+    assert set(names) == {*TABLES, "percentiles_of_turns", "percentiles_at", "memory_bound_at", "heaviest_sessions",
+                          "turns_in_blocks"}  # fmt: skip
 
 
 OLDER_CLIENT = """
