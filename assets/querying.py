@@ -25,10 +25,11 @@ def sql(options: argparse.Namespace) -> int:
         KappaError: there is no query or no warehouse, or DuckDB refuses the query.
     """
     query, output = _query(options), output_path(options)
+    form = chosen_format(options.format, output)
     with read_only(Home(home_path(options.home)).database()) as connection:
-        reader = stream(connection, query, BATCH_ROWS)
+        reader = stream(connection, query, BATCH_ROWS, form)
         try:
-            write_rows(reader, reader.schema, chosen_format(options.format, output), output)
+            write_rows(reader, reader.schema, form, output)
         except (OverflowError, pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
             why, remedy = str(error), "cast the column to VARCHAR, or choose another --format"
             raise KappaError("a value of the result cannot be written", why, remedy) from error

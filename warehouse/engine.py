@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from warehouse.errors import KappaError
+from warehouse.shown_types import shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -78,8 +79,10 @@ def fetch(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[st
     return connection.sql(query, params=parameters).to_arrow_table()
 
 
-def stream(connection: duckdb.DuckDBPyConnection, query: str, batch_rows: int) -> pa.RecordBatchReader:
-    """Run a query that a person wrote and return its rows batch by batch; a statement without rows gives none.
+def stream(connection: duckdb.DuckDBPyConnection, query: str, batch_rows: int, form: str) -> pa.RecordBatchReader:
+    """Run a query that a person wrote and return its rows batch by batch, with the values that `form` can show.
+
+    A statement without rows gives none.
 
     Raises:
         KappaError: DuckDB refuses the query; the message says where it is wrong.
@@ -90,7 +93,7 @@ def stream(connection: duckdb.DuckDBPyConnection, query: str, batch_rows: int) -
         relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
         if relation is None:
             return pa.RecordBatchReader.from_batches(pa.schema([]), [])
-        return _told(relation.to_arrow_reader(batch_rows))
+        return _told(shown(relation, form).to_arrow_reader(batch_rows))
     except duckdb.Error as error:
         raise query_failure(_placed(connection, query, error)) from error
 
