@@ -49,7 +49,17 @@ def _query(options: argparse.Namespace) -> str:
         raise UsageError(
             "there is no query", "neither text nor --file nor standard input holds one", "try `kappa sql 'SHOW TABLES'`"
         )
-    return str(text)
+    return _valid(str(text), options.file or ("the query" if options.query else "standard input"))
+
+
+def _valid(text: str, source: str) -> str:
+    """Return text that is UTF-8; where Python hands bytes through that are not, they stand there as surrogates."""
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        why = f"byte 0x{ord(text[error.start]) & 0xFF:02x} in position {error.start} is none of UTF-8"
+        raise KappaError(f"{source} is no text", why, "give UTF-8") from error
+    return text
 
 
 def _standard_input() -> str:

@@ -25,7 +25,7 @@ def shown(relation: duckdb.DuckDBPyRelation, form: str) -> duckdb.DuckDBPyRelati
         relation: any result.
         form: `table`, `csv`, `json` (lists, structs and maps stay, what is in them is cast) or `parquet` (nothing is).
     """
-    if form not in _KEPT or not relation.columns:
+    if form not in _KEPT:
         return relation
     casts = [_target(kind, form) for kind in relation.types]
     if not any(casts):

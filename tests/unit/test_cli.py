@@ -332,10 +332,23 @@ class TestSql:
             ((), "there is no query", 2),
             (("  ",), "there is no query", 2),
             ((" ;\n",), "there is no query", 2),
+            (("-- a comment",), "there is no query", 2),
+            (("SELECT 1 AS a; SELECT 2 AS b",), "more than one query", 2),
+            (("SELECT '\udcff'",), "the query is no text, byte 0xff in position 8 is none of UTF-8, give UTF-8", 1),
         ):
             monkeypatch.setattr(sys, "stdin", io.StringIO(""))
             ran = sql(*arguments)
             assert (ran.code, words in ran.err) == (code, True)
+
+    def test_standard_input_that_is_no_text(self, sql: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Bytes that are no UTF-8 are told, whether Python reads them strictly or hands them through."""
+        for errors, words in (("surrogateescape", "byte 0xff in position 7"), ("strict", "decode byte 0xff")):
+            raw = io.TextIOWrapper(io.BytesIO(b"SELECT \xff 1"), encoding="utf8", errors=errors)
+            monkeypatch.setattr(sys, "stdin", raw)
+            ran = sql()
+            assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+            assert ran.err.startswith("error: standard input is no text, ")
+            assert words in ran.err
 
     @pytest.mark.parametrize(
         "query",
@@ -352,13 +365,18 @@ class TestSql:
     @pytest.mark.parametrize(
         ("query", "place"),
         [
-            ("SELECT\n  workload,\n  kapa_ratio\nFROM turns", "line 3, at `kapa_ratio`"),
-            ("SELECT 1 FROM\n turns WHER n=1", "line 2, at `n`"),
-            ("SELECT *\n\t\tFROM truns", "line 2, at `truns`"),
-            ("SELECT 1;\n\nSELECT 'ä', nope FROM turns", "line 3, at `nope`"),
-            ("SELECT\n 'a'::INTEGR", "line 2, at `INTEGR`"),
+            ("SELECT\n  workload,\n  kapa_ratio\nFROM turns", "line 3, column 3, at `kapa_ratio`"),
+            ("SELECT 1 FROM\n turns WHER n=1", "line 2, column 13, at `n`"),
+            ("SELECT *\n\t\tFROM truns", "line 2, column 8, at `truns`"),
+            ("SET threads = 1;\n\nSELECT 'ä', nope FROM turns", "line 3, column 13, at `nope`"),
+            ("SELECT\n 'a'::INTEGR", "line 2, column 7, at `INTEGR`"),
             ("SELECT " + "1, " * 100 + "\n" + "1, " * 100 + "nope FROM turns", "line 2, at `nope`"),
-            ("SELECT abs(\n workload) FROM turns", "line 1, at `abs(`"),
+            ("SELECT abs(\n workload) FROM turns", "line 1, column 8, at `abs(`"),
+            ("SELECT 1 1 1", "line 1, column 10, at `1`"),
+            ("SELECT '日本語' x yy", "line 1, column 16, at `yy`"),
+            ("SELECT 'x' \U0001f600 yy", "line 1, column 14, at `yy`"),
+            ("SELECT 'e\u0301' x yy", "line 1, column 15, at `yy`"),
+            ("SELECT\t\t1 1 1", "line 1, column 11, at `1`"),
         ],
     )
     def test_where_a_mistake_is(
