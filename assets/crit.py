@@ -15,6 +15,7 @@ from assets.crit_checks import check_question, is_question
 from assets.crit_names import settle_names
 from assets.crit_sources import CONFIDENCES, SOURCES, confidence_cell, origins, pair_notes
 from assets.crit_text import answer_text
+from assets.output import output_path
 from assets.terminal import chosen_format, write_rows
 from pipelines import caveats
 from pipelines.hardware import fitting_platforms, kappa_crit_rows
@@ -46,7 +47,7 @@ def crit(options: argparse.Namespace) -> int:
     Raises:
         KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
     """
-    user = user_folder(home_path(options.home))
+    user, output = user_folder(home_path(options.home)), output_path(options)
     check_question(options)
     sources = replace(read_sources(FOLDER, user), sustained_fraction=options.sustained_fraction)
     settle_names(options, sources)
@@ -55,7 +56,6 @@ def crit(options: argparse.Namespace) -> int:
     rows = _rows(options, sources, user)
     if not rows:
         raise _nothing_fits(options, sources)
-    output = Path(options.output) if options.output else None
     options.format = chosen_format(options.format, output)
     if is_question(options):
         found = answers(options, sources, rows)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from assets.cli import home_path
+from assets.output import output_path
 from assets.terminal import chosen_format, write_rows
 from warehouse.engine import read_only, stream
 from warehouse.errors import KappaError, UsageError
@@ -23,12 +24,12 @@ def sql(options: argparse.Namespace) -> int:
     Raises:
         KappaError: there is no query or no warehouse, or DuckDB refuses the query.
     """
-    query = _query(options)
+    query, output = _query(options), output_path(options)
+    form = chosen_format(options.format, output)
     with read_only(Home(home_path(options.home)).database()) as connection:
-        reader = stream(connection, query, BATCH_ROWS)
-        output = Path(options.output) if options.output else None
+        reader = stream(connection, query, BATCH_ROWS, form)
         try:
-            write_rows(reader, reader.schema, chosen_format(options.format, output), output)
+            write_rows(reader, reader.schema, form, output)
         except (OverflowError, pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
             why, remedy = str(error), "cast the column to VARCHAR, or choose another --format"
             raise KappaError("a value of the result cannot be written", why, remedy) from error
@@ -48,7 +49,17 @@ def _query(options: argparse.Namespace) -> str:
         raise UsageError(
             "there is no query", "neither text nor --file nor standard input holds one", "try `kappa sql 'SHOW TABLES'`"
         )
-    return str(text)
+    return _valid(str(text), options.file or ("the query" if options.query else "standard input"))
+
+
+def _valid(text: str, source: str) -> str:
+    """Return text that is UTF-8; where Python hands bytes through that are not, they stand there as surrogates."""
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        why = f"byte 0x{ord(text[error.start]) & 0xFF:02x} in position {error.start} is none of UTF-8"
+        raise KappaError(f"{source} is no text", why, "give UTF-8") from error
+    return text
 
 
 def _standard_input() -> str:

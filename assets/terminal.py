@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import math
-import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -15,11 +16,14 @@ from typing import IO
 
 import pyarrow as pa
 
+from assets.output import written
 from warehouse.errors import KappaError
 
 SHOWN_ROWS = 1000
 # The columns of a plan, which is a drawing of many lines.
 EXPLAINED = ["explain_key", "explain_value"]
+_QUOTED = re.compile(r'[",\r\n]')
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def text_table(data: pa.Table) -> str:
@@ -105,25 +109,8 @@ def _text_output(output: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    with _whole(output) as draft, draft.open("w", encoding="utf8", newline="") as stream:
+    with written(output) as raw, io.TextIOWrapper(raw, encoding="utf8", newline="") as stream:
         yield stream
-
-
-@contextlib.contextmanager
-def _whole(output: Path) -> Iterator[Path]:
-    """Yield a place beside `output` that takes its place at the end; after a failure `output` is as it was."""
-    draft = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        yield draft
-        draft.replace(output)
-    except OSError as error:
-        raise _unwritable(output, error) from error
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _unwritable(output: Path, error: OSError) -> KappaError:
-    return KappaError(f"{output} cannot be written", error.strerror or str(error), "choose another --output")
 
 
 def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
@@ -145,33 +132,28 @@ def _lines(text: pa.StringScalar) -> list[str]:
     return str(text.as_py()).split("\n")
 
 
-class _Lines:
-    """Takes rows that end in CR LF, so that the writer quotes both in cells, and ends them in LF."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self.stream = stream
-
-    def write(self, row: str) -> int:
-        return self.stream.write(row.removesuffix("\r\n") + "\n")
-
-
 def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
-    import csv  # noqa: PLC0415
-
-    writer = csv.writer(_Lines(stream))
-    writer.writerow(schema.names)
+    stream.write(",".join(map(_csv_cell, schema.names)) + "\n")
     for batch in batches:
-        columns = [batch.column(n).to_pylist() for n in range(batch.num_columns)]
-        writer.writerows(zip(*columns, strict=True))
+        columns = [map(_csv_cell, batch.column(n).to_pylist()) for n in range(batch.num_columns)]
+        stream.writelines(",".join(row) + "\n" for row in zip(*columns, strict=True))
+
+
+def _csv_cell(value: object) -> str:
+    """Return a cell as RFC 4180 has it; NULL is nothing, and an empty text is a pair of quotes."""
+    if value is None:
+        return ""
+    text = str(value)
+    return text if text and _QUOTED.search(text) is None else '"' + text.replace('"', '""') + '"'
 
 
 def _write_json(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
-    names, separator = _distinct(schema.names), "["
+    names, separator = [_json_text(name) for name in _distinct(schema.names)], "["
     for batch in batches:
-        columns = [batch.column(n).to_pylist() for n in range(batch.num_columns)]
+        columns = [map(_json_text, batch.column(n).to_pylist()) for n in range(batch.num_columns)]
         for row in zip(*columns, strict=True):
-            values = dict(zip(names, map(_json_value, row), strict=True))
-            stream.write(f"{separator}\n{json.dumps(values, default=str, ensure_ascii=False)}")
+            cells = ", ".join(f"{name}: {cell}" for name, cell in zip(names, row, strict=True))
+            stream.write(f"{separator}\n{{{cells}}}")
             separator = ","
     stream.write("[]\n" if separator == "[" else "\n]\n")
 
@@ -189,17 +171,17 @@ def _distinct(names: list[str]) -> list[str]:
     return found
 
 
-def _json_value(value: object) -> object:
-    """Return a value as JSON has it: a sum of integers is a number, and what is not finite is null."""
+def _json_text(value: object) -> str:
+    """Return a value as JSON: a decimal is a number with all its digits, and what is not finite is null."""
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, list):
-        return [_json_value(part) for part in value]
+        return f"{value:f}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_json_text, value)) + "]"
     if isinstance(value, dict):
-        return {str(name): _json_value(part) for name, part in value.items()}
+        return "{" + ", ".join(f"{_encode(str(name))}: {_json_text(part)}" for name, part in value.items()) + "}"
     if isinstance(value, bytes):
-        return value.hex()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return f'"{value.hex()}"'
+    return _encode(None if isinstance(value, float) and not math.isfinite(value) else value)
 
 
 def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, output: Path | None) -> None:
@@ -207,6 +189,6 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, output:
 
     if output is None:
         raise KappaError("Parquet needs a file", "it is not text for a terminal", "add --output FILE")
-    with _whole(output) as draft, pq.ParquetWriter(draft, schema) as writer:
+    with written(output) as stream, pq.ParquetWriter(stream, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from warehouse.errors import KappaError
+from warehouse.errors import KappaError, UsageError
+from warehouse.shown_types import shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,7 +24,8 @@ _PLACE = re.compile(r"\s+LINE (?P<line>\d+): (?P<text>.*)\n(?P<indent> *)(?P<mar
 _REMEDIES = tuple(
     (re.compile(words), remedy)
     for words, remedy in (
-        (r"read-only mode|^Permission", "`kappa sql` reads the tables of the warehouse alone; --output writes rows"),
+        (r"read-only mode", "the warehouse is read only; --output writes the rows of a query"),
+        (r"^Permission", "`kappa sql` reads the tables of the warehouse alone; --output writes rows"),
         (
             r"^Catalog Error: \w+ Function|No function matches|^Binder Error: Macro|candidate function",
             '`kappa sql "SELECT function_name, parameters FROM duckdb_functions()"` lists the functions',
@@ -78,21 +81,34 @@ def fetch(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[st
     return connection.sql(query, params=parameters).to_arrow_table()
 
 
-def stream(connection: duckdb.DuckDBPyConnection, query: str, batch_rows: int) -> pa.RecordBatchReader:
-    """Run a query that a person wrote and return its rows batch by batch; a statement without rows gives none.
+def stream(
+    connection: duckdb.DuckDBPyConnection, query: str, batch_rows: int, form: str = "parquet"
+) -> pa.RecordBatchReader:
+    """Run a query that a person wrote and return its rows batch by batch, with the values that `form` can show.
+
+    Several statements may stand there where the last one alone gives rows.
 
     Raises:
+        UsageError: there is no statement, or one before the last gives rows.
         KappaError: DuckDB refuses the query; the message says where it is wrong.
     """
     import duckdb  # noqa: PLC0415 - half a second
 
     try:
-        relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
-        if relation is None:
-            return pa.RecordBatchReader.from_batches(pa.schema([]), [])
-        return _told(relation.to_arrow_reader(batch_rows))
+        _check_one_answer(connection.extract_statements(query))
+        return _told(shown(connection.sql(query), form).to_arrow_reader(batch_rows))
     except duckdb.Error as error:
         raise query_failure(_placed(connection, query, error)) from error
+
+
+def _check_one_answer(statements: list[duckdb.Statement]) -> None:
+    """Raise UsageError where no statement stands there, or where rows of one before the last would be lost."""
+    if not statements:
+        raise UsageError("there is no query", "the text holds comments alone", "try `kappa sql 'SHOW TABLES'`")
+    if any([kind.name for kind in one.expected_result_type] == ["QUERY_RESULT"] for one in statements[:-1]):
+        raise UsageError(
+            "the text holds more than one query", "the rows of the last one alone would be shown", "give one at a time"
+        )
 
 
 def _placed(connection: duckdb.DuckDBPyConnection, query: str, error: duckdb.Error) -> duckdb.Error:
@@ -135,12 +151,32 @@ def query_failure(error: Exception) -> KappaError:
 
 
 def _place(match: re.Match[str]) -> str:
-    """Return a mark under a line as words; a tab has no width there, and one sign stands for a whole word."""
-    start = len(match["indent"]) - len(f"LINE {match['line']}: ")
-    rest = match["text"].replace("\t", "")[max(start, 0) :]
+    """Return a mark under a line as words, with its column where the line is shown from its begin.
+
+    One sign stands for a whole word. The mark is where it is seen on a terminal.
+    """
+    line = match["text"]
+    column = _seen(line, len(match["indent"]) - len(f"LINE {match['line']}: "))
+    rest = line[column:]
     word = re.match(r"\w+|.|$", rest)
     marked = rest[: len(match["marks"])] if len(match["marks"]) > 1 or word is None else word[0]
-    return f"; line {match['line']}, at `{marked.strip()}`"
+    where = "" if line.startswith("...") else f", column {column + 1}"
+    return f"; line {match['line']}{where}, at `{marked.strip()}`"
+
+
+def _seen(line: str, cells: int) -> int:
+    r"""Return how many characters of a line fill so many cells of a terminal: a tab none here, a wide one two.
+
+    >>> _seen("ab日本c", 4), _seen("\t\tab", 1)
+    (3, 3)
+    """
+    for n, character in enumerate(line):
+        width = 0 if character == "\t" or unicodedata.combining(character) else 1
+        width += unicodedata.east_asian_width(character) in "WF"
+        if cells < width or (cells == 0 and width):
+            return n
+        cells -= width
+    return len(line)
 
 
 def one_file(path: Path) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-import uuid
+import io
 from pathlib import Path
 from typing import Any
 
 from warehouse.errors import KappaError
 from warehouse.reference_rows import check_new_rows, load_reference
 from warehouse.reference_tables import REFERENCE
+from warehouse.whole_file import whole
 
 
 def put_rows(user: Path, name: str, rows: list[dict[str, Any]], replacing: tuple[str, ...]) -> Path:
@@ -32,12 +33,10 @@ def put_rows(user: Path, name: str, rows: list[dict[str, Any]], replacing: tuple
     kept = [row for row in load_reference(name, user=user).to_pylist() if tuple(row[c] for c in replacing) not in news]
     lines = [[_cell(row[column]) for column in table.names] for row in (*kept, *rows)]
     check_new_rows(name, path, [dict(zip(table.names, line, strict=True)) for line in lines], user)
-    temporary = path.with_name(f".{name}-{uuid.uuid4().hex[:8]}")
     try:
         user.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8", newline="") as file:
+        with whole(path) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([table.names, *lines])
-        temporary.replace(path)
     except OSError as error:
         raise KappaError(
             f"{path} could not be written", error.strerror or str(error), "choose another --home, or free disk space"

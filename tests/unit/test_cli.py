@@ -332,10 +332,23 @@ class TestSql:
             ((), "there is no query", 2),
             (("  ",), "there is no query", 2),
             ((" ;\n",), "there is no query", 2),
+            (("-- a comment",), "there is no query", 2),
+            (("SELECT 1 AS a; SELECT 2 AS b",), "more than one query", 2),
+            (("SELECT '\udcff'",), "the query is no text, byte 0xff in position 8 is none of UTF-8, give UTF-8", 1),
         ):
             monkeypatch.setattr(sys, "stdin", io.StringIO(""))
             ran = sql(*arguments)
             assert (ran.code, words in ran.err) == (code, True)
+
+    def test_standard_input_that_is_no_text(self, sql: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Bytes that are no UTF-8 are told, whether Python reads them strictly or hands them through."""
+        for errors, words in (("surrogateescape", "byte 0xff in position 7"), ("strict", "decode byte 0xff")):
+            raw = io.TextIOWrapper(io.BytesIO(b"SELECT \xff 1"), encoding="utf8", errors=errors)
+            monkeypatch.setattr(sys, "stdin", raw)
+            ran = sql()
+            assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+            assert ran.err.startswith("error: standard input is no text, ")
+            assert words in ran.err
 
     @pytest.mark.parametrize(
         "query",
@@ -352,13 +365,18 @@ class TestSql:
     @pytest.mark.parametrize(
         ("query", "place"),
         [
-            ("SELECT\n  workload,\n  kapa_ratio\nFROM turns", "line 3, at `kapa_ratio`"),
-            ("SELECT 1 FROM\n turns WHER n=1", "line 2, at `n`"),
-            ("SELECT *\n\t\tFROM truns", "line 2, at `truns`"),
-            ("SELECT 1;\n\nSELECT 'ä', nope FROM turns", "line 3, at `nope`"),
-            ("SELECT\n 'a'::INTEGR", "line 2, at `INTEGR`"),
+            ("SELECT\n  workload,\n  kapa_ratio\nFROM turns", "line 3, column 3, at `kapa_ratio`"),
+            ("SELECT 1 FROM\n turns WHER n=1", "line 2, column 13, at `n`"),
+            ("SELECT *\n\t\tFROM truns", "line 2, column 8, at `truns`"),
+            ("SET threads = 1;\n\nSELECT 'ä', nope FROM turns", "line 3, column 13, at `nope`"),
+            ("SELECT\n 'a'::INTEGR", "line 2, column 7, at `INTEGR`"),
             ("SELECT " + "1, " * 100 + "\n" + "1, " * 100 + "nope FROM turns", "line 2, at `nope`"),
-            ("SELECT abs(\n workload) FROM turns", "line 1, at `abs(`"),
+            ("SELECT abs(\n workload) FROM turns", "line 1, column 8, at `abs(`"),
+            ("SELECT 1 1 1", "line 1, column 10, at `1`"),
+            ("SELECT '日本語' x yy", "line 1, column 16, at `yy`"),
+            ("SELECT 'x' \U0001f600 yy", "line 1, column 14, at `yy`"),
+            ("SELECT 'e\u0301' x yy", "line 1, column 15, at `yy`"),
+            ("SELECT\t\t1 1 1", "line 1, column 11, at `1`"),
         ],
     )
     def test_where_a_mistake_is(
@@ -370,6 +388,42 @@ class TestSql:
         for ran in (sql(query), sql("--file", str(tmp_path / "q.sql")), sql()):
             assert (ran.code, ran.err.count("\n")) == (1, 1)
             assert f"; {place}, " in ran.err
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            ("INTERVAL '1 month 2 days 3.5 s'", "1 month 2 days 00:00:03.5"), ("'\\xAA'::BLOB", "\\xAA"),
+            ("'0101'::BIT", "0101"), ("[1, 2, NULL]", "[1, 2, NULL]"), ("['a b']", "[a b]"),
+            ("MAP {'k': 1.5}", "{k=1.5}"),
+            ("{'a': 1, 'b': 'x'}", "{'a': 1, 'b': x}"), ("'infinity'::TIMESTAMP", "infinity"),
+            ("'-infinity'::DATE", "-infinity"), ("TIMESTAMP_NS '2024-01-01 00:00:00.123456789'",
+            "2024-01-01 00:00:00.123456789"), ("'infinity'::TIMESTAMPTZ", "infinity"),
+            ("340282366920938463463374607431768211455::UHUGEINT", "340282366920938463463374607431768211455"),
+        ],
+    )  # fmt: skip
+    def test_values_are_shown_as_duckdb_shows_them(self, sql: Callable[..., Ran], value: str, text: str) -> None:
+        """What Arrow or Python would show in words of their own reads as DuckDB casts it to VARCHAR."""
+        query = f'SELECT {value} AS "a ""b"", c", 1 AS n'
+        assert sql(query).out.splitlines()[1].split("  ")[0] == text
+        rows = list(csv.reader(io.StringIO(sql(query, "--format", "csv").out)))
+        assert rows == [['a "b", c', "n"], [text, "1"]]
+
+    def test_values_in_json(self, sql: Callable[..., Ran]) -> None:
+        """Lists, structs and maps stay; what JSON has no kind for is text, in them too; decimals are whole."""
+        query = """SELECT ['infinity'::TIMESTAMP] AS l, {'a "b"': [DATE '2024-01-02'], 'n': 1.50} AS s,
+                   MAP {'k': INTERVAL '5 years'} AS m, [1, 2]::INT[2] AS f, ['0101'::BIT]::BIT[1] AS g,
+                   123456789012345678.123456789::DECIMAL(38, 9) AS d, 'infinity'::TIMESTAMP AS t, '\\xAA'::BLOB AS b"""
+        ran = sql(query, "--format", "json")
+        assert json.loads(ran.out, parse_float=str) == [
+            {"l": ["infinity"], "s": {'a "b"': ["2024-01-02"], "n": "1.50"}, "m": [["k", "5 years"]], "f": [1, 2],
+             "g": ["0101"], "d": "123456789012345678.123456789", "t": "infinity", "b": "aa"}
+        ]  # fmt: skip
+
+    def test_order_and_names_are_kept_where_values_are_cast(self, sql: Callable[..., Ran]) -> None:
+        """Rows stay in their order and columns keep their names, also where two have one name."""
+        ran = sql("SELECT n AS a, [n] AS a FROM range(5000) AS r(n) ORDER BY n DESC", "--format", "csv")
+        assert ran.out.splitlines() == ["a,a", *(f"{n},[{n}]" for n in range(4999, -1, -1))]
+        assert sql("SUMMARIZE turns").code == 0
 
     def test_all_tables_are_listed(self, sql: Callable[..., Ran]) -> None:
         """SHOW TABLES names every table of the design."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import struct
 import subprocess
@@ -18,9 +19,10 @@ import pytest
 
 from assets import docs
 from assets.definitions import defs
+from warehouse import engine
 from warehouse.database import STORAGE_VERSION, build_database
 from warehouse.engine import fetch, first_line, in_memory, read_only, stream
-from warehouse.errors import KappaError
+from warehouse.errors import KappaError, UsageError
 from warehouse.fields import REJECT_REASONS
 from warehouse.reference_rows import load_reference
 from warehouse.tables import TABLES
@@ -167,7 +169,8 @@ def test_an_older_client_runs_every_view_and_macro(build: Callable[..., Path]) -
     assert process.returncode == 0, process.stderr
     version, *names = process.stdout.split()
     assert version.startswith("1.")
-    assert set(names) == {*TABLES, "percentiles_of_turns", "percentiles_at", "memory_bound_at", "heaviest_sessions"}
+    assert set(names) == {*TABLES, "percentiles_of_turns", "percentiles_at", "memory_bound_at", "heaviest_sessions",
+                          "turns_in_blocks"}  # fmt: skip
 
 
 OLDER_CLIENT = """
@@ -285,6 +288,11 @@ class TestPaperComparison:
         ]
 
 
+def test_examples_in_docstrings() -> None:
+    """The worked examples hold."""
+    assert doctest.testmod(engine) == (0, 2)
+
+
 class TestConnections:
     """Read only means read only, and errors are told."""
 
@@ -318,7 +326,8 @@ class TestConnections:
             ("FROM turn", "'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns"),
             ("SELECT k FROM turns", "'SHOW TABLES'` lists the tables, `DESCRIBE turns` its columns"),
             ("SELEC 1", "correct the query there"),
-            ("DROP TABLE turns", "reads the tables of the warehouse alone; --output writes rows"),
+            ("DROP TABLE turns", "the warehouse is read only; --output writes the rows of a query"),
+            ("INSERT INTO turns FROM turns", "the warehouse is read only; --output writes the rows of a query"),
             ("FROM read_text('/etc/hostname')", "reads the tables of the warehouse alone; --output writes rows"),
         ],
     )
@@ -343,11 +352,19 @@ class TestConnections:
         # 10,000 rows
         assert (sum(sizes), max(sizes) <= 3000) == (10_000, True)
 
-    def test_a_statement_without_rows(self) -> None:
-        """It gives no batch and no column."""
+    def test_comments_alone(self) -> None:
+        """They hold no query."""
+        with in_memory() as connection, pytest.raises(UsageError, match="there is no query"):
+            stream(connection, "-- a comment\n; /* another */", 10)
+
+    def test_rows_of_one_query(self) -> None:
+        """What is set before it holds for it; rows of a query before the last are not dropped in silence."""
         with in_memory() as connection:
-            # 0 columns
-            assert len(stream(connection, "-- a comment", 10).schema) == 0
+            batches = stream(connection, "SET VARIABLE a = 2; -- so\nSELECT getvariable('a') AS n;", 10)
+            assert batches.read_all().to_pylist() == [{"n": 2}]
+            for first in ("SELECT 1", "FROM range(3)", "SHOW TABLES", "EXPLAIN SELECT 1"):
+                with pytest.raises(UsageError, match=r"more than one query, .*give one at a time"):
+                    stream(connection, f"{first}; SELECT 2", 10)
 
     def test_first_line(self) -> None:
         """The first line of an error, or its kind where it has none."""

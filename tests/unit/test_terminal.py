@@ -156,6 +156,20 @@ def test_json_and_csv_give_back_what_was_written(rows: list[tuple[str, float]]) 
     assert [(t, float(x)) for t, x in read[1:]] == rows
 
 
+def test_csv_tells_null_from_an_empty_text() -> None:
+    """NULL is nothing between the commas, an empty text a pair of quotes, also where they stand alone in a row."""
+    data = pa.table({"a": ["", None, "x"], "b": [None, "", "y"]})
+    assert written(data, "csv") == 'a,b\n"",\n,""\nx,y\n'
+    assert written(data.select(["a"]), "csv") == 'a\n""\n\nx\n'
+
+
+def test_json_of_a_decimal() -> None:
+    """All its digits, as a number: a double keeps 15 to 17 of them."""
+    data = pa.table({"d": pa.array([Decimal("123456789012345678.123456789")], pa.decimal128(38, 9)),
+                     "l": [[Decimal("0.10")]], "e": pa.array([Decimal("0E-9")], pa.decimal128(38, 9))})  # fmt: skip
+    assert written(data, "json") == '[\n{"d": 123456789012345678.123456789, "l": [0.10], "e": 0.000000000}\n]\n'
+
+
 def test_csv_of_a_carriage_return() -> None:
     """A carriage return in a text is quoted: a reader takes a bare one for the end of the row."""
     data = pa.table({"session_id": ["a\rb"], "n": [1]})

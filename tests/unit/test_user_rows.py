@@ -306,6 +306,13 @@ def test_rows_that_kappa_adds_keep_the_others(tmp_path: Path) -> None:
     # l replaced, m kept
     assert [(row["link"], row["bf16_flop_per_s"]) for row in found] == [("m", 2e14), ("l", 3e14)]
     assert [path.name for path in user.iterdir()] == ["measured.csv"]
+    # A file that a user keeps elsewhere, readable for one alone, stays so
+    kept = (user / "measured.csv").rename(tmp_path / "kept.csv")
+    kept.chmod(0o600)
+    (user / "measured.csv").symlink_to(kept)
+    put_rows(user, "measured", [row | {"bf16_flop_per_s": 4e14}], ("accelerator", "link"))
+    assert ((user / "measured.csv").readlink(), kept.stat().st_mode & 0o777) == (kept, 0o600)
+    assert [row["bf16_flop_per_s"] for row in load_reference("measured", user=user).to_pylist()] == [2e14, 4e14]
 
 
 class TestUnits:

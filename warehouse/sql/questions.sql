@@ -5,26 +5,33 @@
 CREATE MACRO percentiles_at(block) AS TABLE
 SELECT workload, tokenizer, counting, population, block_tokens, metric, percentile, value
 FROM percentiles_of_turns(block)
-WHERE metric IN ('cached_tokens', 'prefill_tokens', 'kappa_ratio') AND block NOT IN (1, 16, 256)
+WHERE metric IN ('cached_tokens', 'prefill_tokens', 'kappa_ratio') AND block_size(block) NOT IN (1, 16, 256)
 UNION ALL
-SELECT workload, tokenizer, counting, population, block::INTEGER, metric, percentile, value
+SELECT workload, tokenizer, counting, population, block_size(block), metric, percentile, value
 FROM percentiles
-WHERE block_tokens = CASE WHEN block IN (1, 16, 256) THEN block ELSE 1 END
-    AND (block IN (1, 16, 256) OR metric IN ('context_tokens', 'output_tokens'));
+WHERE block_tokens = CASE WHEN block_size(block) IN (1, 16, 256) THEN block_size(block) ELSE 1 END
+    AND (block_size(block) IN (1, 16, 256) OR metric IN ('context_tokens', 'output_tokens'));
 
 -- Shares of each series that are memory bound where kappa_crit is `threshold`, as `boundness` has them by `2n`.
 CREATE MACRO memory_bound_at(threshold) AS TABLE
+FROM (
+    SELECT
+        *,
+        threshold::DOUBLE AS crit,
+        cached_tokens + prefill_tokens AS tokens,
+        -- t_PCIe : t_GPU of a turn is K : T x kappa_crit
+        cached_tokens + prefill_tokens * crit AS seconds
+    FROM turns
+    WHERE CASE WHEN threshold < 0 OR isnan(threshold::DOUBLE) THEN error('a kappa_crit is a number, and not below 0')
+        ELSE true END
+)
 SELECT
     workload, tokenizer, counting,
     count(*) AS turns,
-    count(*) FILTER (WHERE kappa_ratio > threshold) / count(*) AS memory_bound_turn_share,
-    coalesce(sum(cached_tokens + prefill_tokens) FILTER (WHERE kappa_ratio > threshold), 0)
-        / sum(cached_tokens + prefill_tokens) AS memory_bound_token_share,
-    -- t_PCIe : t_GPU of a turn is K : T x kappa_crit
-    coalesce(sum(cached_tokens + prefill_tokens * threshold::DOUBLE) FILTER (WHERE kappa_ratio > threshold), 0)
-        / sum(cached_tokens + prefill_tokens * threshold::DOUBLE) AS memory_bound_time_share,
-    sum(cached_tokens) / sum(cached_tokens + prefill_tokens * threshold::DOUBLE) AS transfer_time_share
-FROM turns
+    count(kappa_ratio > crit OR NULL) / nullif(count(crit), 0) AS memory_bound_turn_share,
+    sum(CASE WHEN kappa_ratio > crit THEN tokens WHEN crit >= 0 THEN 0 END) / sum(tokens) AS memory_bound_token_share,
+    sum(CASE WHEN kappa_ratio > crit THEN seconds WHEN crit >= 0 THEN 0 END) / sum(seconds) AS memory_bound_time_share,
+    sum(cached_tokens) / sum(seconds) AS transfer_time_share
 GROUP BY workload, tokenizer, counting;
 
 -- The sessions of each series that load the most.
