@@ -17,7 +17,8 @@ from pipelines.sources import workload, workloads
 from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
 from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
-from warehouse.home import REPORT, Home
+from warehouse.generation import REPORT, replace_report
+from warehouse.home import Home
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -58,7 +59,7 @@ def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: boo
     with home.lock("run"):
         home.staging(is_sample=is_sample).remove_drafts()
         _materialize(home, names, tokenizers, is_sample=is_sample)
-    if before is not None and (home.current_note() or {}).get("content") == before.get("content"):
+    if before is not None and (home.current_note() or {}).get("generation") == before["generation"]:
         LOG.info("nothing changed: generation %d is as it was", before["generation"])
 
 
@@ -224,7 +225,7 @@ def report(options: argparse.Namespace) -> int:
     scratch = Path(tempfile.mkdtemp(prefix=".report-", dir=home.path))
     try:
         write_report(database, scratch)
-        home.replace_report(scratch, database.parent)
+        replace_report(scratch, database.parent)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     page = home.path / REPORT / "report.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -13,7 +14,8 @@ import pytest
 
 from warehouse import home as module
 from warehouse.errors import KappaError
-from warehouse.home import DATABASE, KEPT_GENERATIONS, LAKE, NOTE, REPORT, Home
+from warehouse.generation import DATABASE, LAKE, NOTE, REPORT, replace_report
+from warehouse.home import KEPT_GENERATIONS, Home
 from warehouse.staging import Product
 from warehouse.tables import GENERATIONS, tables_identity
 
@@ -197,10 +199,11 @@ class TestPublish:
     def test_the_note(self, home: Home) -> None:
         """The generation says what it is made of."""
         publish(home, 1)
-        note = home.current_note()
+        note, sha256 = home.current_note(), hashlib.sha256(b"1").hexdigest()
+        files = (DATABASE, "lake/turns/turns.parquet", "report/report.html")
         assert note == {
             "generation": 1, "warehouse": "w1-1", "report": "r1", "content": "c1", "is_sample": False, "series": [],
-            "tables": tables_identity(),
+            "tables": tables_identity(), "files": {path: [1, sha256] for path in files},
         }  # fmt: skip
 
     def test_three_are_kept(self, home: Home) -> None:
@@ -334,7 +337,7 @@ class TestPublish:
         publish(home, 1)
         staged = home.staging(is_sample=False).require("report").file("report.html")
         (tmp_path / "report.html").write_text("new", "utf8")
-        home.replace_report(tmp_path, home.generations / "1")
+        replace_report(tmp_path, home.generations / "1")
         assert (staged.read_text("utf8"), (home.path / REPORT / "report.html").read_text("utf8")) == ("1", "new")
 
     def test_current_always_resolves(self, home: Home) -> None:
