@@ -17,6 +17,7 @@ from warehouse.holds import is_held
 from warehouse.home import Home
 from warehouse.reference_rows import FOLDER, load_reference, unread_files, user_files, user_folder
 from warehouse.reference_tables import USER_TABLES
+from warehouse.spill import left_spilled
 from warehouse.tables import TABLES
 
 HISTORY = Path("dagster") / "history" / "runs.db"
@@ -189,6 +190,9 @@ def beside(home: Home) -> str:
     """
     logs, spilled = (sorted(home.generations.glob(f"*/{name}")) for name in (WAL, SPILL))
     if not (found := [*logs, *spilled]):
+        if killed := left_spilled():
+            what = f"{', '.join(map(str, killed))} ({_megabytes(killed)}) is left"
+            raise KappaError(what, "a query that spilled was killed", "the next `kappa run` removes it")
         return "nothing"
     names = ", ".join(f"{path} ({_megabytes([path])})" for path in found)
     is_used = any(is_open(path.with_suffix(""), for_writing=path in logs) for path in found)
@@ -202,8 +206,14 @@ def _open_runs(home: Home) -> int:
     path = home.path / HISTORY
     if not path.is_file():
         return 0
-    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-        return int(connection.execute(OPEN_RUNS).fetchone()[0])
+    # SQLite writes a file beside a journalled history even to read it; `immutable` reads what a read-only home has.
+    for mode in ("mode=ro", "immutable=1"):
+        with (
+            contextlib.suppress(sqlite3.OperationalError),
+            contextlib.closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)) as connection,
+        ):
+            return int(connection.execute(OPEN_RUNS).fetchone()[0])
+    raise KappaError(f"{path} cannot be read", "SQLite does not open it", "mend permissions, or move it away")
 
 
 def _megabytes(paths: Iterable[Path]) -> str:

@@ -19,6 +19,7 @@ from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.generation import REPORT, replace_report
 from warehouse.home import Home
+from warehouse.spill import remove_left_spilled
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -57,6 +58,7 @@ def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: boo
     before = home.current_note()
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     with home.lock("run"):
+        remove_left_spilled()
         home.staging(is_sample=is_sample).remove_drafts()
         _materialize(home, names, tokenizers, is_sample=is_sample)
     if before is not None and (home.current_note() or {}).get("generation") == before["generation"]:

@@ -61,9 +61,9 @@ class Home:
         Raises:
             KappaError: it cannot be written, or it was made by another layout.
         """
-        if bad := sorted(set("?%") & set(str(self.path))):
+        if bad := sorted(set("?%") & set(f"{self.path}{self.path.resolve()}")):
             raise KappaError(
-                f"home folder {self.path} cannot be used",
+                f"home folder {self.path.resolve()} cannot be used",
                 f"Dagster's run history and DuckDB keep no files below a name with {' or '.join(bad)}",
                 "choose another one with --home or KAPPA_HOME",
             )
@@ -195,6 +195,12 @@ class Home:
         """
         self.check_layout()
         path = (self.current / DATABASE).resolve()
+        if not path.is_file() and self.current_note() is not None:
+            raise KappaError(
+                f"{path} is missing",
+                "somebody removed it",
+                "run `kappa run`, with --sample for a sample, to build it again",
+            )
         if not path.is_file():
             raise KappaError(
                 f"{self.path} has no warehouse yet",

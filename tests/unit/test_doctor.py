@@ -208,3 +208,19 @@ def test_a_run_that_is_going_on(home: Home) -> None:
     with home.lock("run"):
         assert told(home)["left by killed runs"] == "a run is going on (0 steps write)"
     assert told(home)["left by killed runs"] == "nothing"
+
+
+def test_a_history_that_sqlite_cannot_open_for_reading(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a read-only home SQLite refuses a journalled history, which is then read as it lies there."""
+    open_run(home)
+    real = sqlite3.connect
+
+    def refuse(path: str, *, uri: bool) -> sqlite3.Connection:
+        if "mode=ro" in path:
+            raise sqlite3.OperationalError("attempt to write a readonly database")
+        return real(path, uri=uri)
+
+    monkeypatch.setattr(sqlite3, "connect", refuse)
+    assert "1 unfinished runs" in wrong(home)["left by killed runs"]
+    (home.path / doctor_home.HISTORY).write_bytes(b"")
+    assert "runs.db cannot be read, SQLite does not open it, mend permissions" in wrong(home)["left by killed runs"]

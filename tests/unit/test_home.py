@@ -104,6 +104,13 @@ class TestFolder:
         with pytest.raises(KappaError, match=r"has no warehouse yet, nothing was built there, run `kappa run"):
             home.database()
 
+    def test_a_removed_database(self, home: Home) -> None:
+        """A database that was removed is not told as one that was never built."""
+        publish(home, 1)
+        home.database().unlink()
+        with pytest.raises(KappaError, match=r"warehouse.duckdb is missing, somebody removed it, run `kappa run`"):
+            home.database()
+
     def test_sample_and_real_do_not_mix(self, home: Home) -> None:
         """Their products lie apart."""
         assert home.staging(is_sample=True).root != home.staging(is_sample=False).root
@@ -396,3 +403,12 @@ def test_names_that_dagster_cannot_keep(tmp_path: Path, name: str) -> None:
     with pytest.raises(KappaError, match="cannot be used"):
         Home(tmp_path / name / "home").prepare()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_to_such_a_folder(tmp_path: Path) -> None:
+    """A link whose own name is fine is refused too, by the name that it leads to."""
+    (tmp_path / "a%41b").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a%41b")
+    with pytest.raises(KappaError, match=r"a%41b cannot be used, .* with %, choose another one"):
+        Home(tmp_path / "link").prepare()
+    assert list((tmp_path / "a%41b").iterdir()) == []
