@@ -54,6 +54,7 @@ def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: boo
         Exception: whatever a step raised; the last good generation is as it was.
     """
     show_progress()
+    home.set_older_aside()
     home.prepare()
     before = home.current_note()
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

@@ -35,10 +35,10 @@ from warehouse.generation import (
     replace_report,
     write_note,
 )
+from warehouse.layout import LAYOUT, check_layout, is_older, layout_of, set_aside
 from warehouse.staging import CONTENTS, Product, Staging
 from warehouse.tables import GENERATIONS, tables_identity
 
-LAYOUT = 1
 KEPT_GENERATIONS = 3
 
 
@@ -84,15 +84,14 @@ class Home:
 
     def check_layout(self) -> None:
         """Raise KappaError where the folder holds a warehouse of another layout."""
-        mark = self.path / "LAYOUT"
-        found = (mark.read_text("utf8", errors="replace").strip() or None) if mark.is_file() else None
-        is_older = found is None and ((self.path / DATABASE).exists() or self.generations.exists())
-        if is_older or found not in (None, str(LAYOUT)):
-            raise KappaError(
-                f"{self.path} holds a warehouse of layout {found or 'unknown'}",
-                f"this kappa uses layout {LAYOUT}",
-                "choose another folder with --home, or move this one away and run `kappa run` again",
-            )
+        check_layout(self.path)
+
+    def set_older_aside(self) -> Path | None:
+        """Move what an older layout left aside, as `warehouse.layout` has it; return where, None where nothing was."""
+        if not is_older(layout_of(self.path)):
+            return None
+        with self.lock("run"):
+            return set_aside(self.path)
 
     def _check_history(self) -> None:
         """Raise KappaError where the rows of earlier generations, which a new one takes over, have other columns."""

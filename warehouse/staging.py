@@ -126,7 +126,7 @@ class Staging:
     def build(self, name: str, identity: str) -> Iterator[Draft]:
         """Yield a draft; when the block ends without an error the draft becomes the newest product of that name."""
         place = self.root / name
-        with self._new_draft(place) as draft:
+        with _named(place), self._new_draft(place) as draft:
             yield draft
             draft.meta[CONTENTS] = contents_of(draft.folder)
             (draft.folder / META).write_text(json.dumps(draft.meta, indent=1, sort_keys=True), "utf8")
@@ -217,6 +217,17 @@ def _meta_of(folder: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return None if differences(folder, meta.get(CONTENTS, {}), is_deep=False) else meta
+
+
+@contextmanager
+def _named(place: Path) -> Iterator[None]:
+    """Give an error of the disk that names no file, as one of writing into an open file, the product's name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(place)
+        raise
 
 
 def _unique(folder: Path, kind: str) -> Path:

@@ -84,14 +84,36 @@ class TestFolder:
         with pytest.raises(KappaError, match="No space left on device"):
             Home(tmp_path).prepare()
 
-    @pytest.mark.parametrize("mark", ["0", "2", "x"])
+    @pytest.mark.parametrize("mark", ["2", "x"])
     def test_another_layout(self, tmp_path: Path, mark: str) -> None:
         """A home of another layout is refused by reader and writer, and left as it is."""
         (tmp_path / "LAYOUT").write_text(mark, "utf8")
+        assert Home(tmp_path).set_older_aside() is None
         for use in (Home(tmp_path).prepare, Home(tmp_path).database):
             with pytest.raises(KappaError, match=r"layout .*, this kappa uses layout 1, choose another folder"):
                 use()
         assert [path.name for path in tmp_path.iterdir()] == ["LAYOUT"]
+
+    @pytest.mark.parametrize("mark", ["0", None])
+    def test_an_older_layout(self, tmp_path: Path, mark: str | None) -> None:
+        """A reader is told to run; a run moves all but a user's own rows into a folder, a second time into another."""
+        home = Home(tmp_path)
+        for name in (f"older-layout-{mark or 'unknown'}", f"older-layout-{mark or 'unknown'}-2"):
+            (tmp_path / "generations" / "1").mkdir(parents=True)
+            (tmp_path / "reference").mkdir(exist_ok=True)
+            (tmp_path / "staging").mkdir()
+            if mark is None:
+                (tmp_path / "LAYOUT").unlink(missing_ok=True)
+            else:
+                (tmp_path / "LAYOUT").write_text(mark, "utf8")
+            with pytest.raises(KappaError, match=r"this kappa uses layout 1, run `kappa run`, which sets it aside"):
+                home.database()
+            assert home.set_older_aside() == tmp_path / name
+            moved = {path.name for path in (tmp_path / name).iterdir()}
+            assert moved == {"generations", "staging"} | ({"LAYOUT"} if mark else set())
+            home.prepare()
+            assert home.set_older_aside() is None
+            assert (home.numbers(), (tmp_path / "reference").is_dir()) == ([], True)
 
     def test_a_warehouse_without_a_mark(self, tmp_path: Path) -> None:
         """A database or generations without LAYOUT are of an unknown, older layout."""

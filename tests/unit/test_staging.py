@@ -230,3 +230,11 @@ def test_readers_during_builds(tmp_path: Path) -> None:
     reader.join()
     # 40 states
     assert (wrong, staging.require("step/a").identity) == ([], "39")
+
+
+def test_a_full_disk_names_the_product(tmp_path: Path) -> None:
+    """Writing into an open file fails without a name: the product's place is told; a name that is known stays."""
+    for known in (None, "/a/file"):
+        with pytest.raises(OSError, match="No space") as caught, Staging(tmp_path).build("step/a", "1"):
+            raise OSError(28, "No space left on device", known)
+        assert caught.value.filename == (known or str(tmp_path / "step" / "a"))
