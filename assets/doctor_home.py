@@ -7,14 +7,17 @@ import os
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from pipelines.machines import read_sources
 from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
+from warehouse.generation import DATABASE, LAKE, NOTE, REPORT, SPILL, WAL, is_open
 from warehouse.holds import is_held
-from warehouse.home import LAKE, NOTE, Home
+from warehouse.home import Home
 from warehouse.reference_rows import FOLDER, load_reference, unread_files, user_files, user_folder
 from warehouse.reference_tables import USER_TABLES
+from warehouse.spill import left_spilled
 from warehouse.tables import TABLES
 
 HISTORY = Path("dagster") / "history" / "runs.db"
@@ -68,19 +71,33 @@ def warehouse(home: Home) -> str:
     """Return what the current generation is, after reading every table of it.
 
     Raises:
-        KappaError: it is not there any more, damaged, or of another kappa.
+        KappaError: it is not there any more, damaged, open for writing, or of another kappa.
     """
     note = home.current_note()
     if note is None:
         if home.current.is_symlink():
-            raise KappaError(f"{home.current} leads nowhere", "its generation is gone", "run `kappa run` again")
+            raise KappaError(f"{home.current} leads nowhere", "its generation or note is gone", "run `kappa run` again")
         return "none yet: `kappa run --sample` or `kappa run` builds one"
+    path = home.current.resolve() / DATABASE
+    if is_open(path, for_writing=True):
+        raise KappaError(f"{path} is open for writing", "another program holds it", "close that program")
+    _whole(home, note, DATABASE)
     kind = "sample" if note["is_sample"] else "real data sets"
-    rows = _rows(home)
+    rows = _rows(home, note)
     return f"generation {note['generation']} ({kind}), {len(note['series'])} series, {rows['turns']:,} turns"
 
 
-def _rows(home: Home) -> dict[str, int]:
+def _whole(home: Home, note: dict[str, Any], part: str) -> None:
+    """Raise KappaError where files of that part are not as they were published; it names each."""
+    if found := home.faults(part):
+        raise KappaError(f"{home.current.resolve()} is not whole", "; ".join(found), _again(note))
+
+
+def _again(note: dict[str, Any]) -> str:
+    return f"run `kappa run{' --sample' if note['is_sample'] else ''}`, which publishes it anew"
+
+
+def _rows(home: Home, note: dict[str, Any]) -> dict[str, int]:
     """Return how many rows each stored table has."""
     path = home.database()
     try:
@@ -91,32 +108,36 @@ def _rows(home: Home) -> dict[str, int]:
             counts = [fetch(connection, query.format(name)) for name in names]
         return {name: count["n"][0].as_py() for name, count in zip(names, counts, strict=True)}
     except Exception as error:
-        staged = home.staging(is_sample=bool((home.current_note() or {}).get("is_sample"))).root / "warehouse"
         why = error.why if isinstance(error, KappaError) else str(error).strip().splitlines()[0]
-        remedy = f"move {path.parent} and {staged} away and run `kappa run` again"
-        raise KappaError(f"{path} is damaged", why, remedy) from error
+        raise KappaError(f"{path} is damaged", why, _again(note)) from error
 
 
 def lake(home: Home) -> str:
     """Return how large the lake is.
 
     Raises:
-        KappaError: a table that has rows has no Parquet file.
+        KappaError: a Parquet file is missing or is not as it was published, or another one lies there.
     """
-    folder = (home.current / LAKE).resolve()
-    try:
-        if home.current_note() is None:
-            return "none yet"
-        counts = _rows(home)
-    except KappaError:
-        return "not compared: the warehouse cannot be read"
-    missing = [name for name, rows in counts.items() if rows and not any((folder / name).rglob("*.parquet"))]
-    if missing:
-        why = f"no Parquet file of {', '.join(missing[:3])}{' and others' if missing[3:] else ''}"
-        remedy = f"move {folder.parent} away and run `kappa run` again"
-        raise KappaError(f"{folder} is not whole", why, remedy)
-    files = list(folder.rglob("*.parquet"))
+    note = home.current_note()
+    if note is None:
+        return "none yet"
+    _whole(home, note, LAKE)
+    files = list((home.current / LAKE).resolve().rglob("*.parquet"))
     return f"{len(files)} Parquet files, {_megabytes(files)}"
+
+
+def report(home: Home) -> str:
+    """Return how large the report is.
+
+    Raises:
+        KappaError: a file of it is missing or is not as it was drawn.
+    """
+    note = home.current_note()
+    if note is None:
+        return "none yet"
+    _whole(home, note, REPORT)
+    files = list((home.current / REPORT).resolve().rglob("*"))
+    return f"{len([file for file in files if file.is_file()])} files, {_megabytes(files)}"
 
 
 def generations(home: Home) -> str:
@@ -154,10 +175,6 @@ def left_over(home: Home) -> str:
     working = [path for path in drafts if is_held(path)]
     if working or home.is_locked("run"):
         return f"a run is going on ({len(working)} steps write)"
-    logs = list(home.generations.glob("*/*.wal"))
-    if logs:
-        names = ", ".join(map(str, logs))
-        raise KappaError(f"{names} is in the way", "a program that opened the file for writing left it", "remove it")
     stale, runs = [*drafts, *home.left_over()], _open_runs(home)
     if stale or runs:
         what = f"{len(stale)} stale folders and files ({_megabytes(stale)}) and {runs} unfinished runs are left"
@@ -165,13 +182,38 @@ def left_over(home: Home) -> str:
     return "nothing"
 
 
+def beside(home: Home) -> str:
+    """Return that no other program left files beside the published ones.
+
+    Raises:
+        KappaError: one did, or has them there now.
+    """
+    logs, spilled = (sorted(home.generations.glob(f"*/{name}")) for name in (WAL, SPILL))
+    if not (found := [*logs, *spilled]):
+        if killed := left_spilled():
+            what = f"{', '.join(map(str, killed))} ({_megabytes(killed)}) is left"
+            raise KappaError(what, "a query that spilled was killed", "the next `kappa run` removes it")
+        return "nothing"
+    names = ", ".join(f"{path} ({_megabytes([path])})" for path in found)
+    is_used = any(is_open(path.with_suffix(""), for_writing=path in logs) for path in found)
+    remedy = "the next `kappa run` removes what lies there"
+    why = "a program has the database open" if is_used else "a program that was killed left it"
+    raise KappaError(f"{names} is not kappa's", why, f"close that program: {remedy}" if is_used else remedy)
+
+
 def _open_runs(home: Home) -> int:
     """Return how many runs of `kappa run` count as running in Dagster's history, which is read as it is."""
     path = home.path / HISTORY
     if not path.is_file():
         return 0
-    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-        return int(connection.execute(OPEN_RUNS).fetchone()[0])
+    # SQLite writes a file beside a journalled history even to read it; `immutable` reads what a read-only home has.
+    for mode in ("mode=ro", "immutable=1"):
+        with (
+            contextlib.suppress(sqlite3.OperationalError),
+            contextlib.closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)) as connection,
+        ):
+            return int(connection.execute(OPEN_RUNS).fetchone()[0])
+    raise KappaError(f"{path} cannot be read", "SQLite does not open it", "mend permissions, or move it away")
 
 
 def _megabytes(paths: Iterable[Path]) -> str:

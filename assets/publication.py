@@ -6,7 +6,8 @@ import logging
 
 from pipelines.building import WAREHOUSE
 from warehouse.code_version import code_version
-from warehouse.home import DATABASE, Home
+from warehouse.generation import DATABASE
+from warehouse.home import Home
 from warehouse.staging import Product, Staging, identity_of
 
 REPORT = "report"
@@ -19,7 +20,7 @@ def stage_report(staging: Staging) -> Product:
 
     warehouse = staging.require(WAREHOUSE)
     identity = identity_of(step=REPORT, warehouse=warehouse.identity, code=code_version("reports"))
-    if (product := staging.reuse(REPORT, identity)) is not None:
+    if (product := staging.reuse_whole(REPORT, identity)) is not None:
         return product
     LOG.info("drawing the report")
     with staging.build(REPORT, identity) as draft:

@@ -17,7 +17,9 @@ from pipelines.sources import workload, workloads
 from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
 from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
-from warehouse.home import REPORT, Home
+from warehouse.generation import REPORT, replace_report
+from warehouse.home import Home
+from warehouse.spill import remove_left_spilled
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -52,13 +54,15 @@ def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: boo
         Exception: whatever a step raised; the last good generation is as it was.
     """
     show_progress()
+    home.set_older_aside()
     home.prepare()
     before = home.current_note()
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     with home.lock("run"):
+        remove_left_spilled()
         home.staging(is_sample=is_sample).remove_drafts()
         _materialize(home, names, tokenizers, is_sample=is_sample)
-    if before is not None and (home.current_note() or {}).get("content") == before.get("content"):
+    if before is not None and (home.current_note() or {}).get("generation") == before["generation"]:
         LOG.info("nothing changed: generation %d is as it was", before["generation"])
 
 
@@ -224,7 +228,7 @@ def report(options: argparse.Namespace) -> int:
     scratch = Path(tempfile.mkdtemp(prefix=".report-", dir=home.path))
     try:
         write_report(database, scratch)
-        home.replace_report(scratch, database.parent)
+        replace_report(scratch, database.parent)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     page = home.path / REPORT / "report.html"

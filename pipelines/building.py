@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,12 +16,14 @@ from pipelines.tables import STAGED, raw_of, read_table, series, some, table_ide
 from warehouse.code_version import code_version
 from warehouse.database import build_database
 from warehouse.errors import KappaError
-from warehouse.home import DATABASE, LAKE, Home
+from warehouse.generation import DATABASE, LAKE
+from warehouse.home import Home
 from warehouse.lake import write_lake
 from warehouse.staging import Product, Staging, identity_of
 from warehouse.tables import GENERATIONS, TABLES
 
 WAREHOUSE = "warehouse"
+LOG = logging.getLogger("kappa")
 
 
 def build_warehouse(staging: Staging, home: Home, run_id: str, started_at: datetime) -> Product:
@@ -31,12 +35,12 @@ def build_warehouse(staging: Staging, home: Home, run_id: str, started_at: datet
         return product
     generation = home.next_generation()
     identity = identity_of(content=content, generation=generation)
-    if (product := staging.reuse(WAREHOUSE, identity)) is not None:
+    if (product := staging.reuse_whole(WAREHOUSE, identity)) is not None:
         return product
     with staging.build(WAREHOUSE, identity) as draft:
         files = _lake_files(draft.folder / LAKE, parts, tables)
         note = {"generation": generation, "run_id": run_id, "started_at": started_at, "finished_at": datetime.now(UTC)}
-        earlier = _earlier_generations(home, is_sample=parts[0].meta["is_sample"])
+        earlier = _earlier_generations(staging, home, is_sample=parts[0].meta["is_sample"])
         generations = pa.concat_tables([earlier, _generation_rows(staging, parts, note)])
         files["generations"] = write_lake(GENERATIONS, generations, draft.folder / LAKE)
         draft.meta["rows"] = build_database(draft.folder / DATABASE, files)
@@ -71,11 +75,16 @@ def _lake_files(lake: Path, parts: list[Product], tables: list[Product]) -> dict
 
 
 def _published(staging: Staging, home: Home, content: str) -> Product | None:
-    """Return the warehouse that is current where it has the same content and is still staged."""
+    """Return the warehouse that is current where it has the same content, is as it was published and still staged."""
     note = home.current_note()
     if note is None or note.get("content") != content:
         return None
-    return staging.reuse(WAREHOUSE, note["warehouse"])
+    if found := home.faults(DATABASE, LAKE):
+        more = f" and {len(found) - 3} others" if found[3:] else ""
+        told = ", ".join(found[:3]) + more
+        LOG.warning("generation %d is not whole (%s): the same is published anew", note["generation"], told)
+        return None
+    return staging.reuse_whole(WAREHOUSE, note["warehouse"])
 
 
 def _generation_rows(staging: Staging, parts: list[Product], note: dict[str, object]) -> pa.Table:
@@ -88,10 +97,17 @@ def _generation_rows(staging: Staging, parts: list[Product], note: dict[str, obj
     return GENERATIONS.rows(rows)
 
 
-def _earlier_generations(home: Home, *, is_sample: bool) -> pa.Table:
+def _earlier_generations(staging: Staging, home: Home, *, is_sample: bool) -> pa.Table:
     """Return the rows of the states published before; a sample and the real sets share no history."""
     note = home.current_note()
-    path: Path = home.current / LAKE / "generations" / "generations.parquet"
-    if note is None or note["is_sample"] != is_sample or not path.is_file():
+    if note is None or note["is_sample"] != is_sample:
         return GENERATIONS.rows([])
-    return pq.read_table(path).cast(GENERATIONS.arrow_schema)
+    # A damaged file is made good from the product that it was linked to, or from the state before.
+    staged = staging.newest(WAREHOUSE)
+    folders = [home.current, *([staged.folder] if staged else [])]
+    folders += [home.generations / str(number) for number in reversed(home.numbers())]
+    for folder in folders:
+        with suppress(FileNotFoundError, pa.ArrowInvalid):
+            path = folder / LAKE / GENERATIONS.name / f"{GENERATIONS.name}.parquet"
+            return pq.ParquetFile(path).read().cast(GENERATIONS.arrow_schema)
+    return GENERATIONS.rows([])

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from warehouse.errors import KappaError, UsageError
 from warehouse.shown_types import shown
+from warehouse.spill import spilling
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,15 +66,19 @@ def read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     import duckdb  # noqa: PLC0415 - half a second
 
-    try:
-        connection = duckdb.connect(str(path), read_only=True, config=_limits() | {"enable_external_access": False})
-    except duckdb.Error as error:
-        is_held = "lock" in str(error).lower()
-        remedy = "close the program that has it open for writing" if is_held else "run `kappa run` to build it again"
-        raise KappaError(f"{path} cannot be opened", first_line(error), remedy) from error
-    with connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        yield connection
+    with spilling() as folder:
+        config = _limits() | {"enable_external_access": False, "temp_directory": folder}
+        try:
+            connection = duckdb.connect(str(path), read_only=True, config=config)
+        except duckdb.Error as error:
+            is_held = "lock" in str(error).lower()
+            remedy = (
+                "close the program that has it open for writing" if is_held else "run `kappa run` to build it again"
+            )
+            raise KappaError(f"{path} cannot be opened", first_line(error), remedy) from error
+        with connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            yield connection
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, object] | None = None) -> pa.Table:

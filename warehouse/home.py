@@ -9,9 +9,10 @@ HOME/staging/{hub,sample}/   products of single steps
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
-import json
+import logging
 import os
 import shutil
 import uuid
@@ -21,13 +22,24 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.errors import KappaError
-from warehouse.staging import Product, Staging
+from warehouse.generation import (
+    DATABASE,
+    LAKE,
+    NOTE,
+    REPORT,
+    SPILL,
+    WAL,
+    faults,
+    is_open,
+    read_note,
+    replace_report,
+    write_note,
+)
+from warehouse.layout import LAYOUT, check_layout, is_older, layout_of, set_aside
+from warehouse.staging import CONTENTS, Product, Staging
 from warehouse.tables import GENERATIONS, tables_identity
 
-LAYOUT = 1
 KEPT_GENERATIONS = 3
-NOTE = "generation.json"
-DATABASE, LAKE, REPORT = "warehouse.duckdb", "lake", "report"
 
 
 class Home:
@@ -49,9 +61,9 @@ class Home:
         Raises:
             KappaError: it cannot be written, or it was made by another layout.
         """
-        if bad := sorted(set("?%") & set(str(self.path))):
+        if bad := sorted(set("?%") & set(f"{self.path}{self.path.resolve()}")):
             raise KappaError(
-                f"home folder {self.path} cannot be used",
+                f"home folder {self.path.resolve()} cannot be used",
                 f"Dagster's run history and DuckDB keep no files below a name with {' or '.join(bad)}",
                 "choose another one with --home or KAPPA_HOME",
             )
@@ -63,6 +75,7 @@ class Home:
         except OSError as error:
             raise _unwritable(self.path, error) from error
         self.check_layout()
+        self._mend_note()
         self._check_history()
         self._check_links()
         mark = self.path / "LAYOUT"
@@ -71,15 +84,14 @@ class Home:
 
     def check_layout(self) -> None:
         """Raise KappaError where the folder holds a warehouse of another layout."""
-        mark = self.path / "LAYOUT"
-        found = (mark.read_text("utf8", errors="replace").strip() or None) if mark.is_file() else None
-        is_older = found is None and ((self.path / DATABASE).exists() or self.generations.exists())
-        if is_older or found not in (None, str(LAYOUT)):
-            raise KappaError(
-                f"{self.path} holds a warehouse of layout {found or 'unknown'}",
-                f"this kappa uses layout {LAYOUT}",
-                "choose another folder with --home, or move this one away and run `kappa run` again",
-            )
+        check_layout(self.path)
+
+    def set_older_aside(self) -> Path | None:
+        """Move what an older layout left aside, as `warehouse.layout` has it; return where, None where nothing was."""
+        if not is_older(layout_of(self.path)):
+            return None
+        with self.lock("run"):
+            return set_aside(self.path)
 
     def _check_history(self) -> None:
         """Raise KappaError where the rows of earlier generations, which a new one takes over, have other columns."""
@@ -140,14 +152,39 @@ class Home:
         return sorted(int(name) for name in names if name.isdigit())
 
     def current_note(self) -> dict[str, Any] | None:
-        """Return what the current generation notes of itself (number, identities), None where there is none."""
-        try:
-            return dict(json.loads((self.current / NOTE).read_text("utf8")))
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            why, remedy = f"{NOTE} is damaged ({error})", "move the home away and run `kappa run` again"
-            raise KappaError(f"the current generation of {self.path} cannot be read", why, remedy) from error
+        """Return what the current generation notes of itself (number, identities, files), None where there is none.
+
+        Raises:
+            KappaError: the note is damaged.
+        """
+        return read_note(self.current)
+
+    def faults(self, *parts: str) -> list[str]:
+        """Return which files of the current generation are not as they were published; reads every byte of them."""
+        note = self.current_note()
+        return [] if note is None else faults(self.current.resolve(), note, *parts or (DATABASE, LAKE, REPORT))
+
+    def _mend_note(self) -> None:
+        """Make the note of the current generation again where it is missing or damaged."""
+        if not self.current.is_dir():
+            return
+        with contextlib.suppress(KappaError):
+            if self.current_note() is not None:
+                return
+        folder = self.current.resolve()
+        number = int(folder.name)
+        for is_sample in (False, True):
+            product = self.staging(is_sample=is_sample).newest("warehouse")
+            if product is not None and product.meta.get("generation") == number:
+                note = {**_note_of(product), "report": "", "files": product.meta[CONTENTS]}
+                break
+        else:
+            # Nothing tells what it holds: the next publication takes its place, and none but its own kind may.
+            is_sample = not self.staging(is_sample=False).names("warehouse")
+            note = dict.fromkeys(("warehouse", "report", "content"), "")
+            note |= {"generation": number, "is_sample": is_sample, "series": []}
+        write_note(folder, note)
+        logging.getLogger("kappa").warning("%s was damaged or missing: it was made again", folder / NOTE)
 
     def database(self) -> Path:
         """Return the path of the current database, resolved, so that a reader stays in one generation.
@@ -157,6 +194,12 @@ class Home:
         """
         self.check_layout()
         path = (self.current / DATABASE).resolve()
+        if not path.is_file() and self.current_note() is not None:
+            raise KappaError(
+                f"{path} is missing",
+                "somebody removed it",
+                "run `kappa run`, with --sample for a sample, to build it again",
+            )
         if not path.is_file():
             raise KappaError(
                 f"{self.path} has no warehouse yet",
@@ -168,6 +211,12 @@ class Home:
                 f"{self.path} holds tables of another kappa",
                 "their columns or units are not those of this one",
                 "run `kappa run`, with --sample for a sample, to build them again",
+            )
+        if path.with_name(WAL).exists():
+            raise KappaError(
+                f"{path} holds changes that kappa did not make",
+                f"another program opened it for writing and left {WAL}",
+                "close that program and run `kappa run`, with --sample for a sample, to build it again",
             )
         return path
 
@@ -182,12 +231,12 @@ class Home:
             note = self.current_note()
             if note is not None and note["warehouse"] == warehouse.identity:
                 self._swap(int(note["generation"]))
-                if note["report"] != report.identity:
-                    self._renew_report(report, note)
+                if note["report"] != report.identity or self.faults(REPORT):
+                    replace_report(report.folder, self.current.resolve(), report=report.identity)
                 self._clean()
                 return int(note["generation"])
             number = int(warehouse.meta["generation"])
-            if number <= max(self.numbers(), default=0) and self._note_of(number) != warehouse.identity:
+            if number <= max(self.numbers(), default=0) and self._warehouse_of(number) != warehouse.identity:
                 raise KappaError(
                     f"generation {number} exists already", "another run published meanwhile", "run `kappa run` again"
                 )
@@ -196,17 +245,10 @@ class Home:
             self._clean()
             return number
 
-    def _renew_report(self, report: Product, note: dict[str, Any]) -> None:
-        folder = self.generations / str(note["generation"])
-        self.replace_report(report.folder, folder)
-        (folder / f".{NOTE}").write_text(json.dumps({**note, "report": report.identity}, indent=1), "utf8")
-        (folder / f".{NOTE}").replace(folder / NOTE)
-
-    def _note_of(self, number: int) -> str | None:
-        try:
-            return str(json.loads((self.generations / str(number) / NOTE).read_text("utf8"))["warehouse"])
-        except FileNotFoundError:
-            return None
+    def _warehouse_of(self, number: int) -> str | None:
+        with contextlib.suppress(KappaError):
+            return str((read_note(self.generations / str(number)) or {}).get("warehouse"))
+        return None
 
     def _place(self, number: int, warehouse: Product, report: Product) -> None:
         target = self.generations / str(number)
@@ -215,12 +257,9 @@ class Home:
         try:
             _link_tree(warehouse.folder, draft, skip="meta.json")
             _link_tree(report.folder, draft / REPORT, skip="meta.json")
-            note = {
-                "generation": number, "warehouse": warehouse.identity, "report": report.identity,
-                "content": warehouse.meta["content"], "is_sample": warehouse.meta["is_sample"],
-                "series": warehouse.meta["series"], "tables": tables_identity(),
-            }  # fmt: skip
-            (draft / NOTE).write_text(json.dumps(note, indent=1), "utf8")
+            drawn = {f"{REPORT}/{path}": noted for path, noted in report.meta[CONTENTS].items()}
+            files = warehouse.meta[CONTENTS] | drawn
+            write_note(draft, {**_note_of(warehouse), "report": report.identity, "files": files})
             shutil.rmtree(target, ignore_errors=True)
             draft.rename(target)
         finally:
@@ -232,23 +271,10 @@ class Home:
             if not (self.path / name).is_symlink():
                 _point(self.path / name, Path("current") / name)
 
-    def replace_report(self, source: Path, generation: Path) -> None:
-        """Put the report in `source` in the place of a generation's, file by file; each file is whole at any moment."""
-        target = generation / REPORT
-        fresh = {path.relative_to(source) for path in source.rglob("*") if path.is_file()} - {Path("meta.json")}
-        for path in sorted(fresh):
-            (target / path).parent.mkdir(parents=True, exist_ok=True)
-            temporary = target / path.parent / f".new-{path.name}"
-            shutil.copyfile(source / path, temporary)
-            temporary.replace(target / path)
-        for path in [path for path in target.rglob("*") if path.is_file()]:
-            if path.relative_to(target) not in fresh:
-                path.unlink()
-
     def _clean(self) -> None:
         for number in self.numbers()[:-KEPT_GENERATIONS]:
             shutil.rmtree(self.generations / str(number), ignore_errors=True)
-        for left in self.left_over():
+        for left in [*self.left_over(), *self.foreign()]:
             if left.is_symlink() or left.is_file():
                 left.unlink(missing_ok=True)
             else:
@@ -258,9 +284,24 @@ class Home:
         """Return what killed runs left while they published; what a run that goes on has is among it."""
         return sorted([*self.generations.glob(".new-*"), *self.path.glob(".link-*"), *self.path.glob(".probe-*")])
 
+    def foreign(self) -> list[Path]:
+        """Return what other programs left beside published databases that nobody has open: logs and spilled rows."""
+        logs = [
+            path for path in self.generations.glob(f"*/{WAL}") if not is_open(path.with_suffix(""), for_writing=True)
+        ]
+        spilled = self.generations.glob(f"*/{SPILL}")
+        return sorted([*logs, *(path for path in spilled if not is_open(path.with_suffix(""), for_writing=False))])
+
     def next_generation(self) -> int:
         """Return the number that the next generation gets."""
         return max(self.numbers(), default=0) + 1
+
+
+def _note_of(warehouse: Product) -> dict[str, Any]:
+    """Return what a generation notes of the warehouse that it holds."""
+    names = ("generation", "content", "is_sample", "series")
+    noted = {name: warehouse.meta[name] for name in names}
+    return {**noted, "warehouse": warehouse.identity, "tables": tables_identity()}
 
 
 def _point(link: Path, target: Path) -> None:
@@ -274,7 +315,7 @@ def _point(link: Path, target: Path) -> None:
 
 
 def _link_tree(source: Path, target: Path, skip: str) -> None:
-    """Copy a tree by hard links, by bytes where the file system has none; products are never written again."""
+    """Copy a tree by hard links, by bytes where the file system has none; nobody may write into the files again."""
     for path in sorted(source.rglob("*")):
         if path.is_file() and path.name != skip:
             place = target / path.relative_to(source)
@@ -285,6 +326,8 @@ def _link_tree(source: Path, target: Path, skip: str) -> None:
                 if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
                     raise
                 shutil.copyfile(path, place)
+            # A program that opens it for writing is refused: what it wrote would reach the product too.
+            place.chmod(0o444)
 
 
 def _unwritable(path: Path, error: OSError) -> KappaError:

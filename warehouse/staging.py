@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from warehouse.contents import contents_of, differences
 from warehouse.errors import KappaError
 from warehouse.holds import hold, remove_unheld
 
 META = "meta.json"
 HEAD = "HEAD"
+CONTENTS = "contents"
 
 
 def identity_of(**inputs: object) -> str:
@@ -44,6 +46,10 @@ class Product:
         """Return the path of one of its files."""
         return self.folder / name
 
+    def is_whole(self) -> bool:
+        """Return whether every byte is as it was built; reads all of them."""
+        return not differences(self.folder, self.meta.get(CONTENTS, {}), is_deep=True)
+
 
 @dataclass
 class Draft:
@@ -61,13 +67,10 @@ class Staging:
         self.root = root
 
     def find(self, name: str, identity: str) -> Product | None:
-        """Return the product of exactly these inputs, or None."""
+        """Return the product of exactly these inputs, or None; one whose files are gone or cut counts as none."""
         folder = self.root / name / identity
-        try:
-            meta = json.loads((folder / META).read_text("utf8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            return None
-        return Product(name, folder, identity, meta)
+        meta = _meta_of(folder)
+        return None if meta is None else Product(name, folder, identity, meta)
 
     def reuse(self, name: str, identity: str) -> Product | None:
         """Return the product of exactly these inputs, made the newest of its name, or None where it must be built."""
@@ -75,6 +78,13 @@ class Staging:
         if product is not None:
             self.point(name, identity)
         return product
+
+    def reuse_whole(self, name: str, identity: str) -> Product | None:
+        """Return the same after reading every byte; a product that was changed since is taken away."""
+        product = self.find(name, identity)
+        if product is not None and not product.is_whole():
+            self._discard(product.folder)
+        return self.reuse(name, identity)
 
     def newest(self, name: str) -> Product | None:
         """Return the newest product of that name, or None."""
@@ -116,8 +126,9 @@ class Staging:
     def build(self, name: str, identity: str) -> Iterator[Draft]:
         """Yield a draft; when the block ends without an error the draft becomes the newest product of that name."""
         place = self.root / name
-        with self._new_draft(place) as draft:
+        with _named(place), self._new_draft(place) as draft:
             yield draft
+            draft.meta[CONTENTS] = contents_of(draft.folder)
             (draft.folder / META).write_text(json.dumps(draft.meta, indent=1, sort_keys=True), "utf8")
             with self._alone():
                 self._adopt(draft.folder, place / identity)
@@ -140,13 +151,13 @@ class Staging:
 
     def _adopt(self, folder: Path, target: Path) -> None:
         """Move the draft to its place; one that another process finished meanwhile has the same content and stays."""
-        if (target / META).exists():
+        if _meta_of(target) is not None:
             return
         shutil.rmtree(target, ignore_errors=True)
         try:
             folder.rename(target)
         except OSError:
-            if not (target / META).exists():
+            if _meta_of(target) is None:
                 raise
 
     def point(self, name: str, identity: str) -> None:
@@ -197,6 +208,26 @@ class Staging:
         """Remove what killed processes left; a draft of a living process stays."""
         for draft in self.drafts():
             remove_unheld(draft)
+
+
+def _meta_of(folder: Path) -> dict[str, Any] | None:
+    """Return the notes of a product whose files are all there with their sizes, else None."""
+    try:
+        meta = dict(json.loads((folder / META).read_text("utf8")))
+    except (FileNotFoundError, ValueError):
+        return None
+    return None if differences(folder, meta.get(CONTENTS, {}), is_deep=False) else meta
+
+
+@contextmanager
+def _named(place: Path) -> Iterator[None]:
+    """Give an error of the disk that names no file, as one of writing into an open file, the product's name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(place)
+        raise
 
 
 def _unique(folder: Path, kind: str) -> Path:

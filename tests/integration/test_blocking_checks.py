@@ -17,8 +17,10 @@ from kappa_process import Kappa
 from test_graph import checks, made, materialize
 
 from pipelines import steps
+from warehouse.contents import contents_of
 from warehouse.home import Home
 from warehouse.schema import Table
+from warehouse.staging import CONTENTS, META
 from warehouse.tables import PERCENTILES, TURNS
 from warehouse.turn_checks import RULES
 
@@ -48,12 +50,16 @@ def spoil(home: Kappa, hub: HubStandIn) -> Iterator[Callable[..., None]]:
     before: dict[Path, bytes] = {}
 
     def change(product: str, file: str, table: Table, edit: Callable[[list[Row]], list[Row]]) -> None:
-        path = Home(home.home).staging(is_sample=False).require(product).file(file)
-        before[path] = path.read_bytes()
+        staging = Home(home.home).staging(is_sample=False)
+        staged = staging.require(product)
+        path = staged.file(file)
+        before.update({one: one.read_bytes() for one in (path, staged.file(META))})
         rows = edit(pq.read_table(path).to_pylist())
         # Published files are the same file by hard links.
         path.unlink()
         pq.write_table(pa.Table.from_pylist(rows, table.arrow_schema), path)
+        # As if the step had written it.
+        staging.amend(staged, **{CONTENTS: contents_of(staged.folder, META)})
 
     yield change
     for path, body in before.items():

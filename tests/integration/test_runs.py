@@ -262,7 +262,9 @@ def test_one_workload_joins_what_is_there(copy: Kappa) -> None:
 def test_report_again_changes_no_table(copy: Kappa) -> None:
     """`kappa report` draws the page anew in the same generation and leaves database and lake as they are."""
     before = copy.state()
-    (copy.home / "report" / "report.html").write_text("spoilt")
+    page = copy.home / "report" / "report.html"
+    page.unlink()
+    page.write_text("spoilt")
     process = copy("report")
     assert process.returncode == 0, process.stderr
     after = copy.state()

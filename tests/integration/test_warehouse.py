@@ -20,7 +20,7 @@ from kappa_process import Kappa, errors_of
 from test_graph import checks, made, materialize
 
 from pipelines import steps
-from warehouse.home import NOTE
+from warehouse.generation import NOTE
 from warehouse.schema import DUCKDB_TYPES, Table
 from warehouse.staging import Product
 from warehouse.tables import TABLES

@@ -22,7 +22,8 @@ from assets.cli import build_parser, home_path, main, readable
 from warehouse.code_version import package_version
 from warehouse.database import build_database
 from warehouse.errors import KappaError
-from warehouse.home import DATABASE, Home
+from warehouse.generation import DATABASE
+from warehouse.home import Home
 from warehouse.tables import TABLES
 
 ROOT = Path(__file__).parents[2]

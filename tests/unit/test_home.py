@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -13,7 +14,8 @@ import pytest
 
 from warehouse import home as module
 from warehouse.errors import KappaError
-from warehouse.home import DATABASE, KEPT_GENERATIONS, LAKE, NOTE, REPORT, Home
+from warehouse.generation import DATABASE, LAKE, NOTE, REPORT, replace_report
+from warehouse.home import KEPT_GENERATIONS, Home
 from warehouse.staging import Product
 from warehouse.tables import GENERATIONS, tables_identity
 
@@ -82,14 +84,36 @@ class TestFolder:
         with pytest.raises(KappaError, match="No space left on device"):
             Home(tmp_path).prepare()
 
-    @pytest.mark.parametrize("mark", ["0", "2", "x"])
+    @pytest.mark.parametrize("mark", ["2", "x"])
     def test_another_layout(self, tmp_path: Path, mark: str) -> None:
         """A home of another layout is refused by reader and writer, and left as it is."""
         (tmp_path / "LAYOUT").write_text(mark, "utf8")
+        assert Home(tmp_path).set_older_aside() is None
         for use in (Home(tmp_path).prepare, Home(tmp_path).database):
             with pytest.raises(KappaError, match=r"layout .*, this kappa uses layout 1, choose another folder"):
                 use()
         assert [path.name for path in tmp_path.iterdir()] == ["LAYOUT"]
+
+    @pytest.mark.parametrize("mark", ["0", None])
+    def test_an_older_layout(self, tmp_path: Path, mark: str | None) -> None:
+        """A reader is told to run; a run moves all but a user's own rows into a folder, a second time into another."""
+        home = Home(tmp_path)
+        for name in (f"older-layout-{mark or 'unknown'}", f"older-layout-{mark or 'unknown'}-2"):
+            (tmp_path / "generations" / "1").mkdir(parents=True)
+            (tmp_path / "reference").mkdir(exist_ok=True)
+            (tmp_path / "staging").mkdir()
+            if mark is None:
+                (tmp_path / "LAYOUT").unlink(missing_ok=True)
+            else:
+                (tmp_path / "LAYOUT").write_text(mark, "utf8")
+            with pytest.raises(KappaError, match=r"this kappa uses layout 1, run `kappa run`, which sets it aside"):
+                home.database()
+            assert home.set_older_aside() == tmp_path / name
+            moved = {path.name for path in (tmp_path / name).iterdir()}
+            assert moved == {"generations", "staging"} | ({"LAYOUT"} if mark else set())
+            home.prepare()
+            assert home.set_older_aside() is None
+            assert (home.numbers(), (tmp_path / "reference").is_dir()) == ([], True)
 
     def test_a_warehouse_without_a_mark(self, tmp_path: Path) -> None:
         """A database or generations without LAYOUT are of an unknown, older layout."""
@@ -100,6 +124,13 @@ class TestFolder:
     def test_no_warehouse_yet(self, home: Home) -> None:
         """Reading before anything was built says what builds it."""
         with pytest.raises(KappaError, match=r"has no warehouse yet, nothing was built there, run `kappa run"):
+            home.database()
+
+    def test_a_removed_database(self, home: Home) -> None:
+        """A database that was removed is not told as one that was never built."""
+        publish(home, 1)
+        home.database().unlink()
+        with pytest.raises(KappaError, match=r"warehouse.duckdb is missing, somebody removed it, run `kappa run`"):
             home.database()
 
     def test_sample_and_real_do_not_mix(self, home: Home) -> None:
@@ -197,10 +228,11 @@ class TestPublish:
     def test_the_note(self, home: Home) -> None:
         """The generation says what it is made of."""
         publish(home, 1)
-        note = home.current_note()
+        note, sha256 = home.current_note(), hashlib.sha256(b"1").hexdigest()
+        files = (DATABASE, "lake/turns/turns.parquet", "report/report.html")
         assert note == {
             "generation": 1, "warehouse": "w1-1", "report": "r1", "content": "c1", "is_sample": False, "series": [],
-            "tables": tables_identity(),
+            "tables": tables_identity(), "files": {path: [1, sha256] for path in files},
         }  # fmt: skip
 
     def test_three_are_kept(self, home: Home) -> None:
@@ -334,7 +366,7 @@ class TestPublish:
         publish(home, 1)
         staged = home.staging(is_sample=False).require("report").file("report.html")
         (tmp_path / "report.html").write_text("new", "utf8")
-        home.replace_report(tmp_path, home.generations / "1")
+        replace_report(tmp_path, home.generations / "1")
         assert (staged.read_text("utf8"), (home.path / REPORT / "report.html").read_text("utf8")) == ("1", "new")
 
     def test_current_always_resolves(self, home: Home) -> None:
@@ -393,3 +425,12 @@ def test_names_that_dagster_cannot_keep(tmp_path: Path, name: str) -> None:
     with pytest.raises(KappaError, match="cannot be used"):
         Home(tmp_path / name / "home").prepare()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_to_such_a_folder(tmp_path: Path) -> None:
+    """A link whose own name is fine is refused too, by the name that it leads to."""
+    (tmp_path / "a%41b").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a%41b")
+    with pytest.raises(KappaError, match=r"a%41b cannot be used, .* with %, choose another one"):
+        Home(tmp_path / "link").prepare()
+    assert list((tmp_path / "a%41b").iterdir()) == []

@@ -37,7 +37,7 @@ def test_build_and_find(tmp_path: Path) -> None:
     assert staging.find("step/a", "1") is None
     build(staging, "1", "one")
     product = staging.require("step/a")
-    assert (product.name, product.identity, product.meta) == ("step/a", "1", {"text": "one"})
+    assert (product.name, product.identity, product.meta["text"]) == ("step/a", "1", "one")
     assert product.file("file").read_text("utf8") == "one"
     assert staging.find("step/a", "2") is None
     assert staging.names("step") == staging.names("") == ["step/a"]
@@ -83,7 +83,7 @@ def test_a_failed_step_leaves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert staging.require("step/a").meta == {"text": "one"}
+    assert staging.require("step/a").meta["text"] == "one"
     assert sorted(path.name for path in (tmp_path / "step/a").iterdir()) == ["1", HEAD]
 
 
@@ -104,7 +104,7 @@ def test_a_killed_step(tmp_path: Path) -> None:
     assert len(list((tmp_path / "step/a").glob(".draft-*"))) == 1
     build(staging, "2", "two")
     staging.remove_drafts()
-    assert staging.require("step/a").meta == {"text": "two"}
+    assert staging.require("step/a").meta["text"] == "two"
     assert list((tmp_path / "step/a").glob(".*")) == []
 
 
@@ -134,7 +134,7 @@ def test_a_draft_that_is_cleared_too_early(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "mkdir", cleared)
     build(staging, "1", "one")
-    assert staging.require("step/a").meta == {"text": "one"}
+    assert staging.require("step/a").meta["text"] == "one"
 
 
 def test_half_a_product_is_none(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_half_a_product_is_none(tmp_path: Path) -> None:
         assert staging.newest("step/a") is None
         if notes is None:
             build(staging, "1", "one")
-            assert staging.require("step/a").meta == {"text": "one"}
+            assert staging.require("step/a").meta["text"] == "one"
         for path in sorted((tmp_path / "step/a").rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
 
@@ -160,7 +160,7 @@ def test_one_after_another_builds_the_same(tmp_path: Path) -> None:
     with staging.build("step/a", "1") as draft:
         draft.meta["text"] = "late"
         build(Staging(tmp_path), "1", "early")
-    assert staging.require("step/a").meta == {"text": "early"}
+    assert staging.require("step/a").meta["text"] == "early"
     assert list((tmp_path / "step/a").glob(".*")) == []
 
 
@@ -230,3 +230,11 @@ def test_readers_during_builds(tmp_path: Path) -> None:
     reader.join()
     # 40 states
     assert (wrong, staging.require("step/a").identity) == ([], "39")
+
+
+def test_a_full_disk_names_the_product(tmp_path: Path) -> None:
+    """Writing into an open file fails without a name: the product's place is told; a name that is known stays."""
+    for known in (None, "/a/file"):
+        with pytest.raises(OSError, match="No space") as caught, Staging(tmp_path).build("step/a", "1"):
+            raise OSError(28, "No space left on device", known)
+        assert caught.value.filename == (known or str(tmp_path / "step" / "a"))
