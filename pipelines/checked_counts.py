@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.ahead import in_order
-from pipelines.count_samples import SHARES, Part, Sample, offer_batch
+from pipelines.count_samples import SHARES, Part, Sample, chosen, offer_batch
 from pipelines.counting import Counter, Counts, exact_counter, fast_counter, special_tokens_in
 from pipelines.text_pieces import as_large, byte_lengths
 from pipelines.tokenizer_files import TokenizerFile
@@ -134,10 +134,10 @@ def _count_and_choose(
     on_progress: Callable[[int], None] | None,
 ) -> tuple[Counts, npt.NDArray[np.bool_], list[Part]]:
     """Read the stream once: tokens, whether there are special tokens' strings, and what is to be compared."""
-    samples = [Sample(check_bytes // share) for share in SHARES]
+    samples = [Sample(check_bytes // share, check_bytes // 2) for share in SHARES]
     tokens, special = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
 
-    def chosen() -> Iterator[pa.Array]:
+    def offered() -> Iterator[pa.Array]:
         row = 0
         for texts in _told(batches, on_progress):
             special.append(special_tokens_in(texts, file))
@@ -146,9 +146,8 @@ def _count_and_choose(
             yield texts
 
     # An engine remembers words by thread: this one alone calls it, and another reads and chooses ahead.
-    tokens += map(engine.count, in_order([chosen], held=1, threads=1))
-    merged = {key: part for sample in samples for key, part in sample.chosen().items()}
-    return np.concatenate(tokens), np.concatenate(special), sorted(merged.values(), key=lambda part: part.row)
+    tokens += map(engine.count, in_order([offered], held=1, threads=1))
+    return np.concatenate(tokens), np.concatenate(special), chosen(samples)
 
 
 def _count_again(batches: Batches, engine: Counter, texts: int, on_progress: Callable[[int], None] | None) -> Counts:

@@ -18,8 +18,6 @@ from pipelines.text_pieces import SAFE_CUT, byte_lengths, bytes_of, cuts
 
 # A text of up to four pieces is compared whole, of a longer one two pieces that follow each other, with their joint.
 _WHOLE_BYTES = 4 * PIECE_BYTES
-# A piece without a line break can be of any length; of those beyond a sample's budget one is compared, up to so long.
-_LONGEST_BYTES = 1_000_000
 _TEXT_COST = 16
 _WORD = 8
 # All texts, each batch's longest, those with special tokens' strings, unusual ones: each kind's part of the budget,
@@ -42,8 +40,9 @@ class Part:
 class Sample:
     """The texts with the smallest hashes that fit a budget: chosen by what they are, in whatever order they come."""
 
-    def __init__(self, budget_bytes: int) -> None:
-        """Begin with nothing of `budget_bytes`."""
+    def __init__(self, budget_bytes: int, longest_bytes: int) -> None:
+        """Begin with nothing of `budget_bytes`; of parts beyond them one is kept, up to `longest_bytes`."""
+        self.longest_bytes = longest_bytes
         self.budget = self.left = budget_bytes
         self.ceiling = (1 << 64) - 1
         self.parts: dict[int, Part] = {}
@@ -62,16 +61,10 @@ class Sample:
             if key not in self.parts and (self.oversized is None or key != self.oversized.hash):
                 self._take(_part_of(texts, row, key, first_row))
 
-    def chosen(self) -> dict[int, Part]:
-        """Return the parts by hash, one that alone is beyond the budget among them."""
-        return self.parts if self.oversized is None else {**self.parts, self.oversized.hash: self.oversized}
-
     def _take(self, part: Part) -> None:
         if _cost(part) > self.budget:
-            if len(part.text.encode()) <= _LONGEST_BYTES and (
-                self.oversized is None or part.hash < self.oversized.hash
-            ):
-                self.oversized = part
+            is_first = self.oversized is None or part.hash < self.oversized.hash
+            self.oversized = part if is_first and _cost(part) <= self.longest_bytes else self.oversized
             return
         self.parts[part.hash] = part
         heapq.heappush(self.heap, -part.hash)
@@ -80,6 +73,15 @@ class Sample:
             # Nothing at or above a dropped hash comes back, else the order of the texts would decide.
             self.ceiling = -heapq.heappop(self.heap)
             self.left += _cost(self.parts.pop(self.ceiling))
+
+
+def chosen(samples: list[Sample]) -> list[Part]:
+    """Return the parts of all samples in the order of the rows, and one at most that is beyond its sample's budget."""
+    parts = {key: part for sample in samples for key, part in sample.parts.items()}
+    oversized = [sample.oversized for sample in samples if sample.oversized is not None]
+    for part in sorted(oversized, key=lambda part: part.hash)[:1]:
+        parts[part.hash] = part
+    return sorted(parts.values(), key=lambda part: part.row)
 
 
 def _cost(part: Part) -> int:
