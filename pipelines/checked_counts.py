@@ -65,7 +65,7 @@ class Counted:
 
 
 def check_budget(text_bytes: int) -> int:
-    """Return how much text is compared with Hugging Face, which takes 100 times as long: 1/1000, 0.25 MB to 4 MB."""
+    """Return how much is compared with Hugging Face, which takes 100 times as long: 1/1000, 0.25 MB to 4 MB at most."""
     return min(_MOST_BYTES, max(_LEAST_BYTES, text_bytes // _ONE_IN))
 
 
@@ -80,10 +80,10 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
 ) -> Counted:
     """Count a stream of texts with the fast engine and compare a sample of it with Hugging Face.
 
-    The sample holds texts chosen by a hash of the text within the budget, and beside it each batch's longest, those
-    with special tokens' strings and those with unusual characters within 1/4, 1/8 and 1/8 of it: of a kind with more,
-    those with the smallest hashes. Of a long text two of the pieces are compared that the engine is given, and their
-    joint. One difference makes the exact engine count everything again.
+    The sample holds texts chosen by a hash of the text, each batch's longest, those with special tokens' strings and
+    those with unusual characters, within 1/2, 1/4, 1/8 and 1/8 of the budget: of a kind with more, those with the
+    smallest hashes. Of a long text two of the pieces are compared that the engine is given, and their joint. One
+    difference makes the exact engine count everything again.
 
     Args:
         batches: Gives the stream anew at each call, the same texts in the same order; memory holds a few batches.
@@ -134,7 +134,7 @@ def _count_and_choose(
     on_progress: Callable[[int], None] | None,
 ) -> tuple[Counts, npt.NDArray[np.bool_], list[Part]]:
     """Read the stream once: tokens, whether there are special tokens' strings, and what is to be compared."""
-    samples = [Sample(check_bytes // share, check_bytes // 2) for share in SHARES]
+    samples = [Sample(check_bytes // share, check_bytes // 4) for share in SHARES]
     tokens, special = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
 
     def offered() -> Iterator[pa.Array]:

@@ -20,9 +20,8 @@ from pipelines.text_pieces import SAFE_CUT, byte_lengths, bytes_of, cuts
 _WHOLE_BYTES = 4 * PIECE_BYTES
 _TEXT_COST = 16
 _WORD = 8
-# All texts, each batch's longest, those with special tokens' strings, unusual ones: each kind's part of the budget,
-# which the rare kinds may exceed by half.
-SHARES = (1, 4, 8, 8)
+# All texts, each batch's longest, those with special tokens' strings, unusual ones: each kind's part of the budget.
+SHARES = (2, 4, 8, 8)
 # What NFC may change and what Unicode tables disagree about: marks, format and private characters, compatibility signs.
 _UNUSUAL = r"[\p{M}\p{Cf}\p{Co}\x{1100}-\x{11FF}\x{2126}\x{212A}\x{212B}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}]"
 

@@ -62,6 +62,20 @@ def test_where_a_query_spills(temporary: Path, database: Path) -> None:
     assert [path.name for path in database.parent.iterdir()] == ["warehouse.duckdb"]
 
 
+def test_two_connections_of_a_process(temporary: Path, database: Path) -> None:
+    """One while the other is open, and one after a reader that was never closed: all have the same settings."""
+    with read_only(database) as first, read_only(database) as second:
+        assert first.sql("FROM t").fetchall() == second.sql("FROM t").fetchall() == [(0,), (1,), (2,)]
+        assert len(list(temporary.iterdir())) == 1
+    assert list(temporary.iterdir()) == []
+    left_open = read_only(database)
+    left_open.__enter__()
+    with read_only(database) as third:
+        assert third.sql("SELECT count(*) FROM t").fetchall() == [(3,)]
+    left_open.__exit__(None, None, None)
+    assert list(temporary.iterdir()) == []
+
+
 def test_what_a_killed_query_left(temporary: Path, database: Path) -> None:
     """Doctor names the folder with its size, and it is removed; a living query keeps its own."""
     subprocess.run([sys.executable, "-c", KILLED, str(database)], check=False)
