@@ -11,7 +11,7 @@ from pipelines.chat_layout import Bools, Ints
 # budget. A short prompt costs at most so small a part of it.
 _SHARES, _SHORT = (2, 4, 4), 64
 # Where no prompt is within the budget, the shortest one is compared up to so many times the budget.
-_STRETCH = 8
+_STRETCH = 3
 # Turns are chosen from few runs of so many messages, so that few row groups are read again.
 _RUN_MESSAGES = 1 << 13
 
@@ -21,7 +21,7 @@ def choose_turns(cost: Ints, rows: Ints, is_direct: Bools, budget: int) -> list[
 
     Args:
         cost: Tokens that comparing each turn takes, shape (turns,); one that costs more than the budget is left out,
-            unless all do: then the cheapest is taken, up to eight times the budget.
+            unless all do: then the cheapest is taken, up to three times the budget.
         rows: Row of its last message in the file.
         is_direct: Its last messages were counted as pieces of a prompt, the rarer way.
         budget: Tokens in all; of each kind at least one turn is taken.

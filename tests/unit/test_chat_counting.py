@@ -425,10 +425,10 @@ def test_a_small_budget_compares_little(file: TokenizerFile, fast: Counter, tmp_
 
 
 def test_where_every_prompt_is_beyond_the_budget() -> None:
-    """The cheapest is taken, up to eight times the budget; never one where a cheaper one fits."""
+    """The cheapest is taken, up to three times the budget; never one where a cheaper one fits."""
     rows, direct = np.arange(3), np.zeros(3, np.bool_)
-    assert choose_turns(np.array([900, 800, 801]), rows, direct, 100) == [1]
-    assert choose_turns(np.array([900, 801, 802]), rows, direct, 100) == []
+    assert choose_turns(np.array([900, 300, 301]), rows, direct, 100) == [1]
+    assert choose_turns(np.array([900, 301, 302]), rows, direct, 100) == []
     assert choose_turns(np.array([900, 100, 101]), rows, direct, 100) == [1]
     assert choose_turns(np.zeros(0, np.int64), rows[:0], direct[:0], 100) == []
 
