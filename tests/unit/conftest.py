@@ -1,9 +1,15 @@
-"""What the tests of counting share: each tokenizer's official file, and both engines."""
+"""What several modules share: each tokenizer's official file, both engines, and the rows of `kappa crit`."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from assets.cli import main
 from pipelines.counting import Counter, exact_counter, fast_counter
 from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
 from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
@@ -30,3 +36,14 @@ def fast(file: TokenizerFile) -> Counter:
 def exact(file: TokenizerFile) -> Counter:
     """Return the reference engine."""
     return exact_counter(file)
+
+
+@pytest.fixture
+def crit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+    """Return a function that runs `kappa crit` in an empty home and returns its rows."""
+
+    def run(*arguments: str) -> list[dict[str, Any]]:
+        assert main(["crit", "--home", str(tmp_path), *arguments, "--format", "json"]) == 0
+        return list(json.loads(capsys.readouterr().out))
+
+    return run

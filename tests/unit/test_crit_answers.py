@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,17 +33,6 @@ def setting(model: str, cost_model: str | None, rate: float = 54.4e9) -> Setting
     row = SOURCES.named("models", model)
     assert row is not None
     return Setting(row, Machine(0.55 * 989.5e12, rate, 3350e9), "bf16", cost_model)
-
-
-@pytest.fixture
-def crit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Crit:
-    """Return a function that runs `kappa crit` in an empty home and returns its rows."""
-
-    def run(*arguments: str) -> list[dict[str, Any]]:
-        assert main(["crit", "--home", str(tmp_path), *arguments, "--format", "json"]) == 0
-        return list(json.loads(capsys.readouterr().out))
-
-    return run
 
 
 @pytest.fixture

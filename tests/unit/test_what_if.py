@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -36,17 +35,6 @@ def setting(model: str = "llama-3.1-70b", cost_model: str = "attention", rate: f
     row = SOURCES.named("models", model)
     assert row is not None
     return Setting(row, Machine(0.55 * 989.5e12, rate, 3350e9), "bf16", cost_model)
-
-
-@pytest.fixture
-def crit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Crit:
-    """Return a function that runs `kappa crit` in an empty home and returns its rows."""
-
-    def run(*arguments: str) -> list[dict[str, Any]]:
-        assert main(["crit", "--home", str(tmp_path), *arguments, "--format", "json"]) == 0
-        return list(json.loads(capsys.readouterr().out))
-
-    return run
 
 
 @pytest.fixture
