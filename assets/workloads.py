@@ -11,7 +11,7 @@ from assets.metadata import DECLARED, check_result, definition_metadata, table_m
 from assets.resources import KappaHome
 from pipelines import products, steps
 from pipelines.fetching import fetch_raw, fetch_tokenizer_file
-from pipelines.sessions import MESSAGES_SCHEMA
+from pipelines.messages import MESSAGES_SCHEMA
 from pipelines.tokenizer_specs import TokenizerSpec
 from pipelines.workload import Workload
 from warehouse.checks import Violation, other_counts, other_fingerprints, unbalanced, violations

@@ -8,9 +8,9 @@ number of threads and must find the same number of tokens.
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 import os
+import shutil
 import statistics
 import sys
 import tempfile
@@ -20,20 +20,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from bench.measure import hand_back, measure, table
 from bench.texts import KINDS, write_texts
 from pipelines import steps
-from pipelines.chat_layout import texts_of
 from pipelines.counting import exact_counter, fast_counter
 from pipelines.fetching import fetch_tokenizer_file, tokenizer_file_of
-from pipelines.products import conversations_name
-from pipelines.sessions import MESSAGES
+from pipelines.messages import OWNERS, TEXTS, Messages
+from pipelines.products import conversations_name, counts_name
 from pipelines.sources import workload
+from pipelines.text_pieces import byte_lengths
 from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
 from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
 from warehouse.home import Home
+from warehouse.staging import identity_of
 
 THREADS = 2
 PASSES = ("cold", "warm")
@@ -43,32 +44,32 @@ Pass = Callable[[], int]
 LEAST_OF_BARE, LEAST_OF_BATCH = 0.7, 15.0
 
 
-def ours(file: TokenizerFile, messages: Path) -> Pass:
-    """The step of `kappa run`: Parquet, engine, special tokens, comparison with Hugging Face, counts written."""
-    staging = Home(messages.parent / f"home-{os.getpid()}").staging(is_sample=True)
+def ours(file: TokenizerFile, folder: Path) -> Pass:
+    """The step of `kappa run`: Arrow file, engine, special tokens, comparison with Hugging Face, counts written."""
+    staging = Home(folder.parent / f"home-{os.getpid()}").staging(is_sample=True)
+    with staging.build(conversations_name(WORKLOAD), identity_of(texts=str(folder))) as draft:
+        for name in (OWNERS, TEXTS):
+            (draft.folder / name).hardlink_to(folder / name)
+        draft.meta["text_bytes"] = sum(int(byte_lengths(texts).sum()) for texts in Messages(folder).texts())
     staged = tokenizer_file_of(fetch_tokenizer_file(staging, file.spec, offline=True))
-    size = sum(pc.sum(pc.binary_length(texts)).as_py() for texts in texts_of(messages))
     # The other ways have loaded their tokenizers and libraries too before the first pass.
     pa.array([""])
     fast_counter(staged)
     exact_counter(staged)
-    identities = map(str, itertools.count())
 
     def count() -> int:
-        with staging.build(conversations_name(WORKLOAD), next(identities)) as draft:
-            (draft.folder / MESSAGES).hardlink_to(messages)
-            draft.meta["text_bytes"] = size
+        shutil.rmtree(staging.root / counts_name(WORKLOAD, file.spec.name), ignore_errors=True)
         return int(steps.count_tokens(staging, workload(WORKLOAD), file.spec.name).meta["tokens"])
 
     return count
 
 
-def bare(file: TokenizerFile, messages: Path) -> Pass:
+def bare(file: TokenizerFile, folder: Path) -> Pass:
     """The engine's call alone, the texts ready as Python strings."""
     import fastokens  # noqa: PLC0415
 
     tokenizer = fastokens.Tokenizer.from_file(str(file.path))
-    batches = [batch.to_pylist() for batch in texts_of(messages)]
+    batches = [batch.to_pylist() for batch in Messages(folder).texts()]
 
     def count() -> int:
         return sum(len(tokenizer.encode_batch_flat(texts, False, False)[0]) // 4 for texts in batches)
@@ -76,12 +77,12 @@ def bare(file: TokenizerFile, messages: Path) -> Pass:
     return count
 
 
-def batch_fast(file: TokenizerFile, messages: Path) -> Pass:
+def batch_fast(file: TokenizerFile, folder: Path) -> Pass:
     """`encode_batch_fast` of Hugging Face tokenizers, the texts ready as Python strings."""
     from tokenizers import Tokenizer  # noqa: PLC0415
 
     tokenizer = Tokenizer.from_file(str(file.path))
-    batches = [batch.to_pylist() for batch in texts_of(messages)]
+    batches = [batch.to_pylist() for batch in Messages(folder).texts()]
 
     def count() -> int:
         return sum(len(e) for texts in batches for e in tokenizer.encode_batch_fast(texts, add_special_tokens=False))
@@ -92,15 +93,15 @@ def batch_fast(file: TokenizerFile, messages: Path) -> Pass:
 def dataset_map(processes: int) -> Callable[[TokenizerFile, Path], Pass]:
     """`datasets.map` with the tokenizer of transformers in so many processes."""
 
-    def prepare(file: TokenizerFile, messages: Path) -> Pass:
+    def prepare(file: TokenizerFile, folder: Path) -> Pass:
         import datasets  # noqa: PLC0415
         from transformers import PreTrainedTokenizerFast  # noqa: PLC0415
 
         tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(file.path))
         datasets.disable_progress_bars()
-        texts = datasets.Dataset.from_parquet(
-            str(messages), columns=["text"], cache_dir=str(messages.parent / f"cache-{os.getpid()}")
-        )
+        path = folder.parent / f"texts-{os.getpid()}.parquet"
+        pq.write_table(pa.table({"text": pa.chunked_array(Messages(folder).texts())}), path)
+        texts = datasets.Dataset.from_parquet(str(path), cache_dir=str(folder.parent / f"cache-{os.getpid()}"))
 
         def lengths(batch: dict[str, list[str]]) -> dict[str, list[int]]:
             return {"tokens": [len(ids) for ids in tokenizer(batch["text"], add_special_tokens=False)["input_ids"]]}
@@ -168,7 +169,7 @@ def measure_all(folder: Path, options: argparse.Namespace) -> tuple[Rates, Rates
                     slow = way in SLOW
                     if slow and repetition:
                         continue
-                    path = folder / f"{kind}-{slow}" / MESSAGES
+                    path = folder / f"{kind}-{slow}"
                     arguments = ("--child", way, "--tokenizer", tokenizer, "--path", str(path), "--folder", str(folder))
                     result: dict[str, Any] = measure("bench.counting", *arguments, environment=threads_of(way)).result
                     for name, once in zip(PASSES, result["passes"], strict=False):

@@ -7,20 +7,20 @@ import functools
 import hashlib
 import logging
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from pipelines.chat_documents import question_prompts
-from pipelines.chat_layout import Bools, Ints, Layout, read_layout, texts_at, texts_of
+from pipelines.chat_layout import Bools, Ints, Layout, read_layout
 from pipelines.chat_official import Official, require_facts
 from pipelines.chat_pieces import count_pieces
 from pipelines.chat_prompts import PromptTurns, prompt_turns
 from pipelines.chat_sample import choose_turns
 from pipelines.chat_template_files import chat_template
 from pipelines.counting import Counter, exact_counter, fast_counter, official_prompts
+from pipelines.messages import Messages
 from pipelines.sessions import DOCUMENT
 from pipelines.text_pieces import byte_lengths
 from pipelines.tokenizer_files import TokenizerFile
@@ -93,7 +93,7 @@ class _Prompts:
 class _Workload:
     """What does not change between two counts."""
 
-    messages: Path
+    messages: Messages
     file: TokenizerFile
     kind: Kind
     layout: Layout
@@ -102,7 +102,7 @@ class _Workload:
 
 
 def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and progress
-    messages: Path,
+    messages: Messages,
     file: TokenizerFile,
     kind: Kind,
     *,
@@ -118,7 +118,7 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
     are those of `text_tokens`; what a template changes is tokenised again, and real prompts of a sample are compared.
 
     Args:
-        messages: `messages.parquet` of a conversations product.
+        messages: Those of a conversations product.
         file: The tokenizer.
         kind: `chat` or `documents`, as the workload says.
         text_tokens: Tokens of every message's text alone, in the order of the file.
@@ -149,7 +149,7 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
             engine.engine, len(differences), differences[0].turn_index, differences[0].session, differences[0].sha256,
         )  # fmt: skip
         engine = exact or reference
-        again = np.concatenate([np.empty(0, np.int64), *map(engine.count, texts_of(messages))])
+        again = np.concatenate([np.empty(0, np.int64), *map(engine.count, messages.texts())])
         wrong_texts = int((again != text_tokens).sum())
         prompts = _count(work, engine, again)
         is_exact = not _differences(work, prompts, chosen)
@@ -179,7 +179,7 @@ def _official(file: TokenizerFile) -> Official:
 
 def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
     facts, layout = work.file.spec.template, work.layout
-    batches = _told(texts_of(work.messages), work.on_progress)
+    batches = _told(work.messages.texts(), work.on_progress)
     if work.kind == "chat":
         pieces = count_pieces(batches, layout, facts, engine, tokens).taken(layout.order)
         found = prompt_turns(layout.sorted_session, layout.sorted_role, tokens[layout.order], pieces)
@@ -219,10 +219,10 @@ def _real_turn(work: _Workload, found: PromptTurns, turn: int) -> tuple[int, int
     """Return K and T of the real prompts of a turn, and its last message."""
     first, end = int(found.first[turn]), int(found.end[turn])
     if work.kind == "documents":
-        document, question = texts_at(work.messages, work.layout.order[[first, end - 1]])
+        document, question = work.messages.texts_at(work.layout.order[[first, end - 1]])
         return *work.official.question(document, question), question
     rows = work.layout.order[first:end]
-    texts = texts_at(work.messages, rows)
+    texts = work.messages.texts_at(rows)
     chat = list(zip(work.layout.role[rows].tolist(), texts, strict=True))
     is_next = turn > 0 and found.first[turn - 1] == first
     before = int(found.end[turn - 1]) - first if is_next else None

@@ -1,21 +1,17 @@
-"""How the messages of a conversations product lie in its file: whose they are and what stands around them. No text."""
+"""How the messages of a conversations product lie at rest: whose they are and what stands around them. No text."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from pipelines.messages import Messages
 from pipelines.sessions import TOOL
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-_BATCH = 8192
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,32 +57,6 @@ def layout_of(session: npt.NDArray[np.int32], position: npt.NDArray[np.int32], r
     return Layout(session.astype(np.int64), role, order, flags[0], flags[1], flags[2])
 
 
-def read_layout(messages: Path) -> Layout:
-    """Return how the messages of a `messages.parquet` lie."""
-    columns = pq.read_table(messages, columns=["session", "position", "role"])
-    return layout_of(*(columns[name].to_numpy() for name in columns.column_names))
-
-
-def texts_of(messages: Path, batch: int = _BATCH) -> Iterator[pa.Array]:
-    """Yield the texts of a `messages.parquet` in the order of the file, at most `batch` of one row group at a time.
-
-    A row group ends after some megabytes of text; across row groups so many documents would be half a gigabyte.
-    """
-    file = pq.ParquetFile(messages)
-    for group in range(file.num_row_groups):
-        for rows in file.iter_batches(batch_size=batch, row_groups=[group], columns=["text"], use_threads=False):
-            yield rows.column(0)
-
-
-def texts_at(messages: Path, rows: Ints) -> list[str]:
-    """Return the texts at some rows of a `messages.parquet`; only row groups that hold one are read."""
-    file = pq.ParquetFile(messages)
-    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-    ends = np.cumsum([0, *sizes])
-    groups = np.searchsorted(ends, rows, side="right") - 1
-    texts = [""] * len(rows)
-    for group in np.unique(groups).tolist():
-        column = file.read_row_group(group, columns=["text"], use_threads=False)["text"].combine_chunks()
-        for at in np.flatnonzero(groups == group).tolist():
-            texts[at] = column[int(rows[at] - ends[group])].as_py()
-    return texts
+def read_layout(messages: Messages) -> Layout:
+    """Return how the messages of a workload lie."""
+    return layout_of(*(column.to_numpy() for column in messages.owners.columns))

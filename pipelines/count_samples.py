@@ -14,14 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.counting import PIECE_BYTES
-from pipelines.text_pieces import SAFE_CUT, byte_lengths, bytes_of, cuts
+from pipelines.text_pieces import SAFE_CUT, WHOLE_PIECES, Ints, byte_lengths, bytes_of, cuts
 
-# A text of up to four pieces is compared whole, of a longer one two pieces that follow each other, with their joint.
-_WHOLE_BYTES = 4 * PIECE_BYTES
+# A text that is not cut is compared whole, of a longer one two pieces that follow each other, with their joint.
+_WHOLE_BYTES = WHOLE_PIECES * PIECE_BYTES
 _TEXT_COST = 16
 _WORD = 8
+_FIRST_BEYOND_ASCII = 0x80
+_LONG_BYTES = 1 << 12
 # All texts, each batch's longest, those with special tokens' strings, unusual ones: each kind's part of the budget.
-SHARES = (2, 4, 8, 8)
+# The least budget's sixth holds a text that is compared whole.
+SHARES = (2, 6, 6, 6)
 # What NFC may change and what Unicode tables disagree about: marks, format and private characters, compatibility signs.
 _UNUSUAL = r"[\p{M}\p{Cf}\p{Co}\x{1100}-\x{11FF}\x{2126}\x{212A}\x{212B}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}]"
 
@@ -128,16 +131,29 @@ def _unusual_rows(
 ) -> npt.NDArray[np.int64]:
     """Return which of the rows have unusual characters in what would be compared of them."""
     ends, data = bytes_of(texts)
-    is_long = np.diff(ends)[rows] > _WHOLE_BYTES
-    short = texts.take(rows[~is_long])
-    parts = [_compared(data, int(ends[row]), int(ends[row + 1]), int(hashes[row])) for row in rows[is_long].tolist()]
-    # The search is slow: it is for what is not plain ASCII.
-    is_plain = [pc.string_is_ascii(short).to_numpy(zero_copy_only=False), [part.isascii() for part in parts]]
-    long = pa.array([part.decode() for part in parts if not part.isascii()], texts.type)
-    odd = pa.concat_arrays([short.filter(pa.array(~is_plain[0].astype(np.bool_))), long])
-    is_unusual = pc.match_substring_regex(odd, _UNUSUAL).to_numpy(zero_copy_only=False).astype(np.bool_)
-    ordered = np.concatenate((rows[~is_long], rows[is_long]))
-    return np.asarray(ordered[~np.concatenate(is_plain).astype(np.bool_)][is_unusual], np.int64)
+    # The search is slow: it is for what is not plain ASCII, of long texts for those characters alone.
+    rows = rows[~_are_ascii(ends, data)[rows]]
+    is_long = np.diff(ends)[rows] > _LONG_BYTES
+    rows = np.concatenate((rows[~is_long], rows[is_long]))
+    short = texts.take(rows[: len(rows) - int(is_long.sum())])
+    parts = [_compared(data, int(ends[row]), int(ends[row + 1]), int(hashes[row])) for row in rows[len(short) :]]
+    long = pa.array([_beyond_ascii(part) for part in parts], texts.type)
+    is_unusual = pc.match_substring_regex(pa.concat_arrays([short, long]), _UNUSUAL).to_numpy(zero_copy_only=False)
+    return np.asarray(rows[np.asarray(is_unusual, np.bool_)], np.int64)
+
+
+def _beyond_ascii(text: bytes) -> str:
+    letters = np.frombuffer(text, np.uint8)
+    return letters[letters >= _FIRST_BEYOND_ASCII].tobytes().decode()
+
+
+def _are_ascii(ends: Ints, data: memoryview) -> npt.NDArray[np.bool_]:
+    """Return which texts are plain ASCII, shape (len(ends) - 1,); four times as fast as Arrow's function."""
+    has_bytes = np.diff(ends) > 0
+    are_ascii = np.ones(len(has_bytes), np.bool_)
+    letters = np.frombuffer(data, np.uint8)[: ends[-1]]
+    are_ascii[has_bytes] = np.bitwise_or.reduceat(letters, ends[:-1][has_bytes]) < _FIRST_BEYOND_ASCII
+    return are_ascii
 
 
 def text_hashes(texts: pa.Array) -> npt.NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""The one stream that every workload becomes: sessions of messages, and what was left out, at rest as Parquet.
+"""The one stream that every workload becomes: sessions of messages, and what was left out, at rest in a folder.
 
 A chat is a session of messages. A document is a session whose first message is the document and whose others are its
 questions; those may stand anywhere behind it, `position` orders them. Text stays here: no later product holds any.
@@ -17,18 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.messages import MESSAGES_SCHEMA, MessagesWriter
 from warehouse.tables import REJECTS
 
 USER, ASSISTANT, SYSTEM, TOOL, DOCUMENT, QUESTION = range(6)
 ROLE_NAMES = ("user", "assistant", "system", "tool", "document", "question")
 
-MESSAGES_SCHEMA = pa.schema(
-    [("session", pa.int32()), ("position", pa.int32()), ("role", pa.int8()), ("text", pa.large_string())]
-)
 SESSIONS_SCHEMA = pa.schema(
     [("session", pa.int32()), ("session_id", pa.string()), ("path", pa.string()), ("record", pa.int64())]
 )
-MESSAGES, SESSIONS, REJECTED = "messages.parquet", "sessions.parquet", "rejects.parquet"
+SESSIONS, REJECTED = "sessions.parquet", "rejects.parquet"
 
 FLUSH_MESSAGES = 8192
 FLUSH_CHARACTERS = 8 << 20
@@ -112,12 +110,10 @@ class SessionsWriter:
         self.messages = 0
         self.text_bytes = 0
         self._used: dict[str, int] = {}
-        # Compressing and writing a batch leaves Python: it is done while the next one is read.
+        # Writing a batch leaves Python: it is done while the next one is read.
         self._background = ThreadPoolExecutor(1)
         self._written: Future[None] | None = None
-        self._writer = pq.ParquetWriter(
-            folder / MESSAGES, MESSAGES_SCHEMA, compression="none", use_dictionary=False, write_statistics=False
-        )
+        self._writer = MessagesWriter(folder)
 
     def session(self, session_id: str, path: str, record: int) -> int:
         """Register a session that begins at a record; return its number. An id that occurs again becomes `id#2`, ..."""
@@ -142,16 +138,16 @@ class SessionsWriter:
         self.rejects.append(reject)
 
     def flush(self) -> None:
-        """Write what is buffered as one row group."""
+        """Write what is buffered."""
         if self.buffer.text:
             self.write(self.buffer.take())
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write one batch of messages as one row group."""
+        """Write one batch of messages."""
         self.messages += batch.num_rows
         self.text_bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
         self._wait()
-        self._written = self._background.submit(self._writer.write_batch, batch)
+        self._written = self._background.submit(self._writer.write, batch)
 
     def _wait(self) -> None:
         """Wait for the batch before, and raise what went wrong with it."""
@@ -159,7 +155,7 @@ class SessionsWriter:
             self._written.result()
 
     def close(self) -> None:
-        """Finish the three files."""
+        """Finish the files."""
         self.flush()
         self._wait()
         self._background.shutdown()

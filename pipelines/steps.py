@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections import Counter
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.chat_counting import count_chat
-from pipelines.chat_layout import texts_of
 from pipelines.checked_counts import check_budget, count_checked
 from pipelines.counting import exact_counter
 from pipelines.fetching import tokenizer_file_of
+from pipelines.messages import Messages
 from pipelines.products import (
     conversations_name,
     counts_name,
@@ -31,7 +30,7 @@ from pipelines.products import (
     turns_name,
 )
 from pipelines.progress import Progress
-from pipelines.sessions import MESSAGES, REJECTED, SESSIONS, SessionsWriter
+from pipelines.sessions import REJECTED, SESSIONS, SessionsWriter
 from pipelines.turn_tables import empty_turns, turns_table
 from pipelines.turns import Turns, chat_turns, document_turns
 from pipelines.workload import InputFile, Workload
@@ -42,7 +41,6 @@ from warehouse.staging import Draft, Product, Staging, identity_of
 LOG = logging.getLogger("kappa")
 ENGINES = ("fastokens", "tokenizers")
 COUNTS, TURNS_FILE = "counts.parquet", "turns.parquet"
-TEXT_BATCH = 8192
 
 
 def read_conversations(staging: Staging, workload: Workload) -> Product:
@@ -119,15 +117,14 @@ def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Produc
     name = counts_name(workload.name, tokenizer)
     if (product := staging.reuse(name, identity)) is not None:
         return product
-    messages = conversations.file(MESSAGES)
+    messages = Messages(conversations.folder)
     progress = Progress(f"{workload.name}: count with {tokenizer}", conversations.meta["text_bytes"])
     budget = check_budget(conversations.meta["text_bytes"])
-    texts = partial(texts_of, messages, TEXT_BATCH)
     fast = exact_counter(file) if distrusted else None
-    counted = count_checked(texts, file, fast=fast, check_bytes=budget, on_progress=progress.reach)
+    counted = count_checked(messages.texts, file, fast=fast, check_bytes=budget, on_progress=progress.reach)
     with staging.build(name, identity) as draft:
-        columns = pq.read_table(messages, columns=["session", "position", "role"])
-        pq.write_table(columns.append_column("tokens", pa.array(counted.tokens, pa.int64())), draft.folder / COUNTS)
+        counts = messages.owners.append_column("tokens", pa.array(counted.tokens, pa.int64()))
+        pq.write_table(counts, draft.folder / COUNTS, use_dictionary=False)
         draft.meta.update(
             engine=counted.engine, engine_version=counted.engine_version, fingerprint=file.fingerprint,
             conversations=conversations.identity, special_token_messages=int(counted.special.sum()),
@@ -167,9 +164,8 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
     progress = Progress(f"{workload.name}: count chat with {tokenizer}", conversations.meta["text_bytes"])
     tokens = pq.read_table(counts.file(COUNTS), columns=["tokens"])["tokens"].to_numpy()
     fast = exact_counter(file) if is_distrusted(staging, tokenizer, file.fingerprint) else None
-    counted = count_chat(
-        conversations.file(MESSAGES), file, workload.kind, text_tokens=tokens, fast=fast, on_progress=progress.reach
-    )
+    messages = Messages(conversations.folder)
+    counted = count_chat(messages, file, workload.kind, text_tokens=tokens, fast=fast, on_progress=progress.reach)
     if counted.wrong_texts:
         _distrust(staging, tokenizer, file.fingerprint)
         why = "the comparison of whole prompts found what the sample of texts did not"

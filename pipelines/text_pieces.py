@@ -1,8 +1,9 @@
 r"""Long texts in pieces whose tokens are together those of the text, cut where they lie in Arrow: no text is copied.
 
-A cut is behind a line break and before a character that is not a space. Both patterns end a match there: a run of
-spaces up to its last line break is one match of `\s*[\r\n]+`, a run of signs takes its line breaks along, and no other
-branch ends in one. No special token holds a line break, and NFC joins nothing across it.
+A cut is behind a line break and before a line that is not blank. Both patterns end a match there: a run of spaces up
+to its last line break is one match of `\s*[\r\n]+`, a run of signs takes its line breaks along, and no other branch
+ends in one; what indents the next line begins a new match. No special token holds a line break, and NFC joins nothing
+across it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 
-# In UTF-8: a line break, then no control character and none of the spaces of Unicode (U+0085, U+00A0, U+1680,
-# U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000).
+# A text of up to so many pieces stays whole.
+WHOLE_PIECES = 3
+# In UTF-8: a line break, blanks and tabs, then no control character and none of the spaces of Unicode (U+0085, U+00A0,
+# U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000).
 SAFE_CUT = re.compile(
-    rb"\n(?=[!-~\xc3-\xe0\xe4-\xf4]|\xc2[\xa1-\xbf]|\xe1(?!\x9a\x80)|\xe2(?!\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3(?!\x80\x80))"
+    rb"\n(?=[ \t]*(?:[!-~\xc3-\xe0\xe4-\xf4]|\xc2[\xa1-\xbf]|\xe1(?!\x9a\x80)"
+    rb"|\xe2(?!\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3(?!\x80\x80)))"
 )
 
 
@@ -52,12 +56,13 @@ def cut(texts: pa.Array, piece_bytes: int) -> tuple[pa.Array, Ints]:
 
     Args:
         texts: large_string without nulls.
-        piece_bytes: A text of more bytes is cut into pieces of at least so many, as far as there are safe cuts.
+        piece_bytes: A text of more than WHOLE_PIECES times as many bytes is cut into pieces of at least so many, as
+            far as there are safe cuts.
 
     Returns:
         The pieces in order, over the same bytes, and the number of each text's first piece, shape (len(texts),).
     """
-    is_long = byte_lengths(texts) > piece_bytes
+    is_long = byte_lengths(texts) > WHOLE_PIECES * piece_bytes
     if not is_long.any():
         return texts, np.arange(len(texts))
     ends, data = bytes_of(texts)
@@ -80,6 +85,23 @@ def cuts(data: memoryview, start: int, end: int, piece_bytes: int) -> list[int]:
         start = found.end()
         places.append(start)
     return places
+
+
+def runs(texts: pa.Array, run_bytes: int) -> tuple[pa.Array, Ints]:
+    """Return the texts of about so many bytes after one another as one, over the same bytes.
+
+    Args:
+        texts: large_string without nulls.
+        run_bytes: A run ends with the text that reaches the next multiple of so many bytes.
+
+    Returns:
+        The runs in order, and the number of each one's first text, shape (runs,).
+    """
+    ends, _ = bytes_of(texts)
+    first = np.unique(np.searchsorted(ends, np.arange(ends[0], ends[-1], run_bytes)))
+    first = first[first < len(texts)]
+    places = np.append(ends[first], ends[-1:])
+    return pa.LargeStringArray.from_buffers(len(first), pa.py_buffer(places), texts.buffers()[2]), first
 
 
 def slices(texts: pa.Array, slice_bytes: int) -> Iterator[pa.Array]:

@@ -18,7 +18,8 @@ from pipelines import fetching, steps
 from pipelines.building import build_warehouse
 from pipelines.checked_counts import Counted
 from pipelines.hub import SampleHub
-from pipelines.sessions import MESSAGES, ROLE_NAMES, SESSIONS, SessionsWriter
+from pipelines.messages import Messages
+from pipelines.sessions import ROLE_NAMES, SESSIONS, SessionsWriter
 from pipelines.sources import workload
 from pipelines.tables import STAGED, stage_table
 from pipelines.tokenizer_files import TokenizerFile
@@ -46,7 +47,9 @@ class Outcome:
 
 def _outcome(writer: SessionsWriter) -> Outcome:
     ids = pq.read_table(writer.folder / SESSIONS)["session_id"].to_pylist()
-    rows = pq.read_table(writer.folder / MESSAGES).to_pylist()
+    messages = Messages(writer.folder)
+    texts = [text for batch in messages.texts() for text in batch.to_pylist()]
+    rows = messages.owners.append_column("text", [texts]).to_pylist()
     sessions: dict[str, list[tuple[str, str]]] = {name: [] for name in ids}
     for row in sorted(rows, key=lambda row: (row["session"], row["position"])):
         assert row["position"] == len(sessions[ids[row["session"]]])

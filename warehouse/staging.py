@@ -80,7 +80,7 @@ class Staging:
         return product
 
     def reuse_whole(self, name: str, identity: str) -> Product | None:
-        """Return the same after reading every byte; a product that was changed since is taken away."""
+        """Return the same after reading every byte; one changed since, or built without sha256, is taken away."""
         product = self.find(name, identity)
         if product is not None and not product.is_whole():
             self._discard(product.folder)
@@ -123,12 +123,18 @@ class Staging:
         return Product(product.name, product.folder, product.identity, meta)
 
     @contextmanager
-    def build(self, name: str, identity: str) -> Iterator[Draft]:
-        """Yield a draft; when the block ends without an error the draft becomes the newest product of that name."""
+    def build(self, name: str, identity: str, *, is_deep: bool = False) -> Iterator[Draft]:
+        """Yield a draft; when the block ends without an error the draft becomes the newest product of that name.
+
+        Args:
+            name: what the product is called.
+            identity: a hash of everything that it depends on.
+            is_deep: note the sha256 of every file beside its size, as `reuse_whole` needs it.
+        """
         place = self.root / name
         with _named(place), self._new_draft(place) as draft:
             yield draft
-            draft.meta[CONTENTS] = contents_of(draft.folder)
+            draft.meta[CONTENTS] = contents_of(draft.folder, is_deep=is_deep)
             (draft.folder / META).write_text(json.dumps(draft.meta, indent=1, sort_keys=True), "utf8")
             with self._alone():
                 self._adopt(draft.folder, place / identity)

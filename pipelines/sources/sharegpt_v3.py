@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.chats import Chat, UnusableError, parse_chat, require_request
+from pipelines.messages import MESSAGES_SCHEMA
 from pipelines.sessions import (
     FLUSH_CHARACTERS,
-    MESSAGES_SCHEMA,
     MessageBuffer,
     Reject,
     SessionsWriter,

@@ -18,8 +18,9 @@ from bench.measure import Measured, table
 from bench.naive import prompts_of
 from bench.text import Source, vocabulary
 from bench.texts import write_texts
+from pipelines.messages import Messages
 from pipelines.sample_documents import NARRATIVEQA_SCHEMA
-from pipelines.sessions import MESSAGES, SessionsWriter
+from pipelines.sessions import SessionsWriter
 from pipelines.sources import workload
 from pipelines.workload import InputFile
 
@@ -130,14 +131,14 @@ def test_our_readers_take_all(root: Path, tmp_path: Path, name: str) -> None:
     assert writer.rejects == []
     # conversations 182; stories 2 + 1 + 1; filings 1 + 1 + 1
     assert len(writer.session_ids) == {"sharegpt": 182, "narrativeqa": 4, "finqa": 3}[name]
-    assert pq.read_metadata(tmp_path / MESSAGES).num_rows == writer.messages
+    assert len(Messages(tmp_path).owners) == writer.messages
 
 
 @pytest.mark.parametrize("kind", ["chat", "book", "code"])
 def test_texts_are_distinct(tmp_path: Path, kind: str) -> None:
     """The text of the counting benchmark reaches its size and does not repeat a long text."""
     written = write_texts(kind, tmp_path / kind, 0.5)
-    texts = pq.read_table(tmp_path / kind / MESSAGES)["text"].to_pylist()
+    texts = [text for batch in Messages(tmp_path / kind).texts() for text in batch.to_pylist()]
     assert written == sum(len(text.encode()) for text in texts)
     assert written >= 500_000
     long = [text for text in texts if len(text) > 200]

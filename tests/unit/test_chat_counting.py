@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 
 from pipelines.chat_counting import ChatCounted, count_chat
 from pipelines.chat_documents import ending_of, question_prompts
-from pipelines.chat_layout import Ints, layout_of, read_layout, texts_at, texts_of
+from pipelines.chat_layout import Ints, layout_of, read_layout
 from pipelines.chat_official import Official
 from pipelines.chat_pieces import Pieces, count_pieces
 from pipelines.chat_prompts import prompt_turns
 from pipelines.chat_sample import choose_turns
 from pipelines.chat_template_files import chat_template
 from pipelines.counting import Counter, Counts, Ids, official_prompts
-from pipelines.sessions import ASSISTANT, DOCUMENT, MESSAGES, QUESTION, SYSTEM, TOOL, USER, SessionsWriter
+from pipelines.messages import Messages
+from pipelines.sessions import ASSISTANT, DOCUMENT, QUESTION, SYSTEM, TOOL, USER, SessionsWriter
 from pipelines.sources import workload
 from pipelines.tokenizer_files import TokenizerFile
 from pipelines.turns import chat_turns
@@ -40,15 +41,15 @@ def official(file: TokenizerFile, exact: Counter) -> Official:
     return Official(official_prompts(file, chat_template(file)), exact, exact.encode(file.spec.template.end_of_turn))
 
 
-def _store(folder: Path, messages: Sequence[Message]) -> Path:
-    """Write messages (session, position, role, text) in their order, in row groups of three."""
+def _store(folder: Path, messages: Sequence[Message]) -> Messages:
+    """Write messages (session, position, role, text) in their order, in batches of three."""
     writer = SessionsWriter(folder, "w")
     for number, message in enumerate(messages):
         writer.message(*message)
         if number % 3 == 2:
             writer.flush()
     writer.close()
-    return folder / MESSAGES
+    return Messages(folder)
 
 
 def _chat(session: int, *parts: tuple[int, str]) -> list[Message]:
@@ -448,11 +449,11 @@ def test_progress_and_an_empty_workload(file: TokenizerFile, fast: Counter, tmp_
 
 
 def test_texts_are_read_again_by_row(tmp_path: Path) -> None:
-    """Rows of several row groups in any order."""
+    """Rows of several batches in any order."""
     store = _store(tmp_path, _CONVERSATIONS)
     texts = [text for *_, text in _CONVERSATIONS]
-    assert texts_at(store, np.array([11, 0, 4, 3])) == [texts[at] for at in (11, 0, 4, 3)]
-    assert [text for batch in texts_of(store) for text in batch.to_pylist()] == texts
+    assert store.texts_at(np.array([11, 0, 4, 3])) == [texts[at] for at in (11, 0, 4, 3)]
+    assert [text for batch in store.texts() for text in batch.to_pylist()] == texts
     assert read_layout(store).session.tolist() == [0] * 3 + [1] * 5 + [2] * 4
 
 
@@ -477,8 +478,8 @@ def test_real_conversations(file: TokenizerFile, fast: Counter, tmp_path: Path, 
     writer = SessionsWriter(tmp_path, "sharegpt-v3")
     workload("sharegpt-v3").read([InputFile(name, path)], writer, lambda _: None)
     writer.close()
-    store = tmp_path / MESSAGES
-    tokens = np.concatenate([fast.count(texts) for texts in texts_of(store)])
+    store = Messages(tmp_path)
+    tokens = np.concatenate([fast.count(texts) for texts in store.texts()])
     counted = count_chat(store, file, "chat", text_tokens=tokens, fast=fast)
     assert (counted.differences, counted.is_exact) == ([], True)
     assert counted.checked_turns > 20

@@ -249,8 +249,8 @@ def test_two_pieces_of_a_long_text_are_compared(file: TokenizerFile, exact: Coun
     """A book costs two pieces and their joint, and a difference in them carries the whole text's hash."""
     book = "It was a line like any other line in this book.\n" * 20_000
     counted = count_checked(_stream([book]), file, fast=_off_by_one(exact, "any other"))
-    # 48 characters a line: a piece is the first whole number of lines from 8,192 bytes on, 171 x 48 = 8,208
-    assert counted.checked_bytes == 2 * 171 * 48
+    # 48 characters a line: a piece is the first whole number of lines from 16,384 bytes on, 342 x 48 = 16,416
+    assert counted.checked_bytes == 2 * 342 * 48
     assert counted.differences[0].sha256 == hashlib.sha256(book.encode()).hexdigest()
     assert counted.tokens.tolist() == exact.count(_array([book])).tolist()
 

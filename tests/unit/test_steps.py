@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import fetching, steps
+from pipelines import fetching, sessions, steps
 from pipelines.hub import SampleHub
 from pipelines.products import conversations_name, counts_name, raw_name, turns_name
 from pipelines.sessions import REJECTED
@@ -149,7 +149,7 @@ def test_all_turns_empty(lab: Any, chat: Chat) -> None:  # noqa: ANN401
 @pytest.mark.parametrize("batch", [1, 2, 1000])
 def test_counts_do_not_depend_on_the_batch(lab: Any, chat: Chat, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:  # noqa: ANN401
     """Any number of texts at once gives the same counts."""
-    monkeypatch.setattr(steps, "TEXT_BATCH", batch)
+    monkeypatch.setattr(sessions, "FLUSH_MESSAGES", batch)
     lab.put("sharegpt", [chat(f"s{n}", *(f"human: {'x' * m}" for m in range(n))) for n in range(1, 6)], [])
     lab.turns("sharegpt")
     # session n has messages of 0 + 1 + ... + (n - 1) characters in one turn: 0, 1, 3, 6, 10
