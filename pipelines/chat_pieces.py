@@ -43,7 +43,7 @@ class Pieces:
         shared_late: The same for its late piece.
         twist: Tokens that the late and the early piece both begin with, -1 where they are the same text.
         is_query: The message moves the point behind which thinking is shown.
-        is_open: One of those comparisons ran to the end of a piece and would go on behind it.
+        is_open: One of those comparisons ran to the end of a piece and goes on behind it, where another begins.
         is_direct: The piece's tokens were counted from its own text, not from the message's tokens.
     """
 
@@ -77,6 +77,9 @@ class _Builder:
         self.facts, self.layout, self.tokens, self.counter = facts, layout, tokens, counter
         self.opening_ids = counter.encode(header(facts, "assistant"))
         self.closing_ids = counter.encode(facts.end_of_turn)
+        # With one of these begins whatever follows a reply in a prompt.
+        pieces = [piece(facts, Message(role, "")) for role in (USER, *ROLE_OF)]
+        self.beginnings = {int(counter.encode(text)[0]) for text in (header(facts, "assistant"), *pieces)}
         size = len(tokens)
         early = tokens + self._frames()
         reply = np.where(layout.role == ASSISTANT, len(self.opening_ids) + tokens + len(self.closing_ids), 0)
@@ -132,11 +135,15 @@ class _Builder:
         pieces.early[row], pieces.late[row] = len(early_ids), len(late_ids)
         pieces.shared_early[row] = shared_tokens(reply, early_ids)
         pieces.shared_late[row] = shared_tokens(reply, late_ids)
-        for shared, ids in ((pieces.shared_early[row], early_ids), (pieces.shared_late[row], late_ids)):
-            pieces.is_open[row] |= shared < len(reply) and shared == len(ids)
+        pieces.is_open[row] = self._goes_on(early_ids, reply) or self._goes_on(late_ids, reply)
         if late != early:
             pieces.twist[row] = shared_tokens(late_ids, early_ids)
-            pieces.is_open[row] |= pieces.twist[row] == min(len(late_ids), len(early_ids))
+            pieces.is_open[row] |= self._goes_on(early_ids, late_ids) or self._goes_on(late_ids, early_ids)
+
+    def _goes_on(self, ids: Ids, longer: Ids) -> bool:
+        """Tell whether a piece is what the longer one begins with and more of it may be shared with what follows."""
+        shared = shared_tokens(ids, longer)
+        return shared == len(ids) < len(longer) and int(longer[shared]) in self.beginnings
 
 
 def count_pieces(

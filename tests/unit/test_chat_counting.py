@@ -188,6 +188,21 @@ def test_a_reply_that_goes_on_like_the_next_message_is_rendered(
     assert counted.is_exact
 
 
+def test_replies_that_go_on_like_no_message_are_added_up(
+    file: TokenizerFile, fast: Counter, official: Official, tmp_path: Path
+) -> None:
+    """What was generated goes on behind the shown piece, but not as a message begins: no prompt is needed."""
+    if file.spec.name != "qwen3":
+        pytest.skip("llama-3.1 shows every reply whole but for blank edges")
+    # Shown is `x`; generated was `x`, an end of turn and then an end of thinking.
+    chat = [(USER, "a"), (ASSISTANT, "x<|im_end|>\n</think>x")] * 20
+    messages = _chat(0, *chat)
+    counted = count_chat(_store(tmp_path, messages), file, "chat", text_tokens=_tokens(messages, fast), fast=fast)
+    assert counted.rendered_turns == 0
+    places = [(1, None), *((end, end - 2) for end in range(3, 40, 2))]
+    assert [row[2:] for row in _rows(counted)] == [official.chat_turn(chat, *place) for place in places]
+
+
 def test_only_the_turn_that_needs_it_is_rendered(
     file: TokenizerFile, fast: Counter, official: Official, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
