@@ -23,7 +23,7 @@ def stage_report(staging: Staging) -> Product:
     if (product := staging.reuse_whole(REPORT, identity)) is not None:
         return product
     LOG.info("drawing the report")
-    with staging.build(REPORT, identity, is_deep=True) as draft:
+    with staging.build(REPORT, identity) as draft:
         files = write_report(warehouse.file(DATABASE), draft.folder)
         draft.meta.update(warehouse=warehouse.identity, files=[str(path.relative_to(draft.folder)) for path in files])
     return staging.require(REPORT)

@@ -37,7 +37,7 @@ def build_warehouse(staging: Staging, home: Home, run_id: str, started_at: datet
     identity = identity_of(content=content, generation=generation)
     if (product := staging.reuse_whole(WAREHOUSE, identity)) is not None:
         return product
-    with staging.build(WAREHOUSE, identity, is_deep=True) as draft:
+    with staging.build(WAREHOUSE, identity) as draft:
         files = _lake_files(draft.folder / LAKE, parts, tables)
         note = {"generation": generation, "run_id": run_id, "started_at": started_at, "finished_at": datetime.now(UTC)}
         earlier = _earlier_generations(staging, home, is_sample=parts[0].meta["is_sample"])

@@ -166,7 +166,9 @@ def _found(parts: list[Part], counter: Counter, tokens: Counts) -> Counts:
     """Return a counter's tokens of the parts: those of the stream for whole texts, counted now for parts of others."""
     is_part = np.array([not part.is_whole for part in parts], np.bool_)
     found = tokens[[part.row for part in parts]] if parts else np.empty(0, np.int64)
-    found[is_part] = counter.count(_texts_of([part for part in parts if not part.is_whole]))
+    # A part is shorter than a text that is cut; it is cut as it was there.
+    cutting = dataclasses.replace(counter, whole_bytes=0)
+    found[is_part] = cutting.count(_texts_of([part for part in parts if not part.is_whole]))
     return found
 
 

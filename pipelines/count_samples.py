@@ -1,6 +1,7 @@
 """Which texts of a stream are counted a second time: chosen by a hash of the text, within a budget of bytes.
 
-How they are compared is in `checked_counts`.
+A text that is not cut is compared whole, of a longer one two pieces that follow each other, with their joint. How they
+are compared is in `checked_counts`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.counting import PIECE_BYTES
-from pipelines.text_pieces import SAFE_CUT, WHOLE_PIECES, Ints, byte_lengths, bytes_of, cuts
+from pipelines.counting import PIECE_BYTES, WHOLE_BYTES
+from pipelines.text_pieces import SAFE_CUT, Ints, byte_lengths, bytes_of, cuts
 
-# A text that is not cut is compared whole, of a longer one two pieces that follow each other, with their joint.
-_WHOLE_BYTES = WHOLE_PIECES * PIECE_BYTES
 _TEXT_COST = 16
 _WORD = 8
 _FIRST_BEYOND_ASCII = 0x80
@@ -94,17 +93,17 @@ def _part_of(texts: pa.Array, row: int, key: int, first_row: int) -> Part:
     """Return the text, or of a long one two of its pieces, at a place that the hash decides."""
     ends, data = bytes_of(texts)
     start, end = ends[row : row + 2].tolist()
-    return Part(key, first_row + row, _compared(data, start, end, key).decode(), end - start <= _WHOLE_BYTES)
+    return Part(key, first_row + row, _compared(data, start, end, key).decode(), end - start <= WHOLE_BYTES)
 
 
 def _compared(data: memoryview, start: int, end: int, key: int) -> bytes:
     """Return of a text what is compared: two pieces as the engine is given them are cut again at their joint."""
-    room = end - start - _WHOLE_BYTES
+    room = end - start - WHOLE_BYTES
     if room <= 0:
         return bytes(data[start:end])
     place = start + key % room
     found = SAFE_CUT.search(data, place, place + PIECE_BYTES)
-    pieces = cuts(data, found.end(), place + _WHOLE_BYTES, PIECE_BYTES) if found else []
+    pieces = cuts(data, found.end(), place + WHOLE_BYTES, PIECE_BYTES) if found else []
     if found and len(pieces) > 1:
         return bytes(data[found.end() : pieces[1]])
     # Lines are long here: the pieces are what they are.

@@ -25,7 +25,7 @@ from pipelines.text_pieces import as_large, cut, runs, slices
 from pipelines.tokenizer_files import TokenizerFile
 
 _LOG = logging.getLogger("kappa")
-PIECE_BYTES = 1 << 14
+PIECE_BYTES, WHOLE_BYTES = 1 << 14, 3 << 14
 # So much at once stays in a core's cache from Arrow through Python's strings to the engine: 8 MiB take a sixth longer.
 _SLICE_BYTES = 1 << 20
 _SEARCH_BYTES = 1 << 16
@@ -46,6 +46,7 @@ class Counter:
         engine_version: Its version.
         count_strings: Tokens of each string.
         piece_bytes: A long text is cut into pieces of at least so many bytes, see `text_pieces.cut`; None never cuts.
+        whole_bytes: A text of up to so many bytes is not cut.
         slice_bytes: So much text, or one longer piece, is given to the engine at once.
         encode_strings: Token ids of each string; None where the engine is only asked to count.
     """
@@ -54,6 +55,7 @@ class Counter:
     engine_version: str
     count_strings: Callable[[list[str]], Counts]
     piece_bytes: int | None = None
+    whole_bytes: int = 0
     slice_bytes: int = _SLICE_BYTES
     encode_strings: Callable[[list[str]], list[Ids]] | None = None
 
@@ -67,7 +69,7 @@ class Counter:
             ValueError: There are nulls.
         """
         texts = as_large(texts)
-        pieces, first = (texts, None) if self.piece_bytes is None else cut(texts, self.piece_bytes)
+        pieces, first = (texts, None) if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)
         counts = [self.count_strings(some.to_pylist()) for some in slices(pieces, self.slice_bytes)]
         flat = np.concatenate([np.empty(0, np.int64), *counts])
         return flat if first is None or len(flat) == len(texts) else np.add.reduceat(flat, first)
@@ -76,7 +78,7 @@ class Counter:
         """Return the token ids of a text, shape (tokens,); a long one is cut as in `count`."""
         assert self.encode_strings is not None, f"{self.engine} was made for counting alone"
         texts = pa.array([text], pa.large_string())
-        pieces = texts if self.piece_bytes is None else cut(texts, self.piece_bytes)[0]
+        pieces = texts if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)[0]
         return np.concatenate([ids for piece in pieces.to_pylist() for ids in self.encode_strings([piece])])
 
 
@@ -115,7 +117,7 @@ def fast_counter(file: TokenizerFile) -> Counter:
         return np.split(np.frombuffer(ids, np.dtype("<u4")).astype(np.uint32), ends[1:-1])
 
     version = importlib.metadata.version("fastokens")
-    return Counter("fastokens", version, count_strings, PIECE_BYTES, _SLICE_BYTES, encode_strings)
+    return Counter("fastokens", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings)
 
 
 def exact_counter(file: TokenizerFile) -> Counter:
@@ -133,7 +135,7 @@ def exact_counter(file: TokenizerFile) -> Counter:
         return [np.array(encoding.ids, np.uint32) for encoding in encodings]
 
     version = importlib.metadata.version("tokenizers")
-    return Counter("tokenizers", version, count_strings, PIECE_BYTES, _SLICE_BYTES, encode_strings)
+    return Counter("tokenizers", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings)
 
 
 def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[str, str]]], Ids]:

@@ -18,8 +18,6 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 
-# A text of up to so many pieces stays whole.
-WHOLE_PIECES = 3
 # In UTF-8: a line break, blanks and tabs, then no control character and none of the spaces of Unicode (U+0085, U+00A0,
 # U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000).
 SAFE_CUT = re.compile(
@@ -51,18 +49,18 @@ def bytes_of(texts: pa.Array) -> tuple[Ints, memoryview]:
     return starts[texts.offset : texts.offset + len(texts) + 1], memoryview(data or b"")
 
 
-def cut(texts: pa.Array, piece_bytes: int) -> tuple[pa.Array, Ints]:
+def cut(texts: pa.Array, piece_bytes: int, whole_bytes: int = 0) -> tuple[pa.Array, Ints]:
     """Return the texts with the long ones in pieces.
 
     Args:
         texts: large_string without nulls.
-        piece_bytes: A text of more than WHOLE_PIECES times as many bytes is cut into pieces of at least so many, as
-            far as there are safe cuts.
+        piece_bytes: A long text is cut into pieces of at least so many bytes, as far as there are safe cuts.
+        whole_bytes: A text of up to so many bytes stays whole, and one of up to `piece_bytes`.
 
     Returns:
         The pieces in order, over the same bytes, and the number of each text's first piece, shape (len(texts),).
     """
-    is_long = byte_lengths(texts) > WHOLE_PIECES * piece_bytes
+    is_long = byte_lengths(texts) > max(piece_bytes, whole_bytes)
     if not is_long.any():
         return texts, np.arange(len(texts))
     ends, data = bytes_of(texts)

@@ -123,13 +123,13 @@ class Staging:
         return Product(product.name, product.folder, product.identity, meta)
 
     @contextmanager
-    def build(self, name: str, identity: str, *, is_deep: bool = False) -> Iterator[Draft]:
+    def build(self, name: str, identity: str, *, is_deep: bool = True) -> Iterator[Draft]:
         """Yield a draft; when the block ends without an error the draft becomes the newest product of that name.
 
         Args:
             name: what the product is called.
             identity: a hash of everything that it depends on.
-            is_deep: note the sha256 of every file beside its size, as `reuse_whole` needs it.
+            is_deep: note the sha256 of every file beside its size, as `reuse_whole` needs it; that reads every byte.
         """
         place = self.root / name
         with _named(place), self._new_draft(place) as draft:

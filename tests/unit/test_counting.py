@@ -110,15 +110,15 @@ def test_cutting_changes_nothing(fast: Counter, exact: Counter, parts: list[str]
     assert "".join(_pieces(text, piece_bytes)) == text
     whole = _uncut(exact).count(_array([text, text]))
     for counter in (exact, fast):
-        pieces = dataclasses.replace(counter, piece_bytes=piece_bytes)
+        pieces = dataclasses.replace(counter, piece_bytes=piece_bytes, whole_bytes=0)
         assert pieces.count(_array([text, text])).tolist() == whole.tolist()
 
 
 def test_cutting_before_every_kind_of_character(exact: Counter) -> None:
     """The one place where a cut is made, before every assigned or unassigned code point that is not a space."""
     letters = [chr(code) for code in range(0x2FFFF) if not 0xD800 <= code < 0xE000 and not chr(code).isspace()]
-    cut = dataclasses.replace(exact, piece_bytes=1)
-    texts = [f"({letter}\t \n{letter}\u0301" for letter in letters[::11]]
+    cut = dataclasses.replace(exact, piece_bytes=1, whole_bytes=0)
+    texts = [f"({letter}\t \n{' ' * (place % 2)}{letter}\u0301" for place, letter in enumerate(letters[::11])]
     assert _pieces(texts[40], 1) == [texts[40][:5], texts[40][5:]]
     assert np.array_equal(cut.count(_array(texts)), _uncut(exact).count(_array(texts)))
 
@@ -132,11 +132,15 @@ def test_a_cut_is_before_what_python_calls_no_space() -> None:
 
 
 def test_where_a_text_is_cut() -> None:
-    """After the first line break at or past the length, before a character that is not a space."""
-    assert _pieces("ab\ncd\n ef\ngh", 2) == ["ab\n", "cd\n ef\n", "gh"]
+    """After the first line break at or past the length, before a line that is not blank."""
+    assert _pieces("ab\ncd\n ef\ngh", 2) == ["ab\n", "cd\n", " ef\n", "gh"]
+    assert _pieces("ab\n\n \t\n \tcd", 2) == ["ab\n\n \t\n", " \tcd"]
+    assert _pieces("ab\n \u3000cd\n \x85ef\n \u00e9", 2) == ["ab\n \u3000cd\n \x85ef\n", " \u00e9"]
     assert _pieces("ab\ncd", 5) == ["ab\ncd"]
     assert _pieces("ab\n", 1) == ["ab\n"]
     assert _pieces("", 1) == [""]
+    whole = [cut(_array(["ab\ncd"]), 1, whole_bytes)[0].to_pylist() for whole_bytes in (4, 5)]
+    assert whole == [["ab\n", "cd"], ["ab\ncd"]]
 
 
 def test_texts_of_a_megabyte(fast: Counter, exact: Counter) -> None:
