@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.ahead import in_order
-from pipelines.count_samples import SHARES, Part, Sample, chosen, offer_batch
+from pipelines.count_samples import Part, Samples
 from pipelines.counting import Counter, Counts, exact_counter, fast_counter, special_tokens_in
 from pipelines.text_pieces import as_large, byte_lengths
 from pipelines.tokenizer_files import TokenizerFile
@@ -82,8 +82,8 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
 
     The sample holds texts chosen by a hash of the text, each batch's longest, those with special tokens' strings and
     those with unusual characters, within 1/2, 1/6, 1/6 and 1/6 of the budget: of a kind with more, those with the
-    smallest hashes. Of a long text two of the pieces are compared that the engine is given, and their joint. One
-    difference makes the exact engine count everything again.
+    smallest hashes; and always the longest up to a quarter of the budget. Of a long text two of the pieces are compared
+    that the engine is given, and their joint. One difference makes the exact engine count everything again.
 
     Args:
         batches: Gives the stream anew at each call, the same texts in the same order; memory holds a few batches.
@@ -134,20 +134,20 @@ def _count_and_choose(
     on_progress: Callable[[int], None] | None,
 ) -> tuple[Counts, npt.NDArray[np.bool_], list[Part]]:
     """Read the stream once: tokens, whether there are special tokens' strings, and what is to be compared."""
-    samples = [Sample(check_bytes // share, check_bytes // 4) for share in SHARES]
+    samples = Samples(check_bytes)
     tokens, special = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
 
     def offered() -> Iterator[pa.Array]:
         row = 0
         for texts in _told(batches, on_progress):
             special.append(special_tokens_in(texts, file))
-            offer_batch(samples, texts, row, special[-1])
+            samples.offer(texts, row, special[-1])
             row += len(texts)
             yield texts
 
     # An engine remembers words by thread: this one alone calls it, and another reads and chooses ahead.
     tokens += map(engine.count, in_order([offered], held=1, threads=1))
-    return np.concatenate(tokens), np.concatenate(special), chosen(samples)
+    return np.concatenate(tokens), np.concatenate(special), samples.chosen()
 
 
 def _count_again(batches: Batches, engine: Counter, texts: int, on_progress: Callable[[int], None] | None) -> Counts:

@@ -7,6 +7,7 @@ are compared is in `checked_counts`.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import heapq
 
 import numpy as np
@@ -19,18 +20,26 @@ from pipelines.text_pieces import SAFE_CUT, Ints, byte_lengths, bytes_of, cuts
 
 _TEXT_COST = 16
 _WORD = 8
+_HASH_BITS, _KEY_BITS = 64, 128
 _FIRST_BEYOND_ASCII = 0x80
 _LONG_BYTES = 1 << 12
 # All texts, each batch's longest, those with special tokens' strings, unusual ones: each kind's part of the budget.
 # The least budget's sixth holds a text that is compared whole.
 SHARES = (2, 6, 6, 6)
-# What NFC may change and what Unicode tables disagree about: marks, format and private characters, compatibility signs.
-_UNUSUAL = r"[\p{M}\p{Cf}\p{Co}\x{1100}-\x{11FF}\x{2126}\x{212A}\x{212B}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}]"
+# What NFC may change: marks, jamo, characters that it replaces. What Unicode tables disagree about: format, private and
+# unassigned characters.
+_UNUSUAL = (
+    r"[\p{M}\p{Cf}\p{Co}\x{1100}-\x{11FF}\x{A960}-\x{A97C}\x{D7B0}-\x{D7FB}"
+    r"\x{374}\x{37E}\x{387}\x{958}-\x{95F}\x{9DC}-\x{9DF}\x{A33}\x{A36}\x{A59}-\x{A5E}\x{B5C}\x{B5D}"
+    r"\x{F43}\x{F4D}\x{F52}\x{F57}\x{F5C}\x{F69}\x{1F71}-\x{1FFD}\x{2000}\x{2001}\x{2126}\x{212A}\x{212B}"
+    r"\x{2329}\x{232A}\x{2ADC}\x{F900}-\x{FAFF}\x{FB1D}-\x{FB4E}\x{1D15E}-\x{1D1C0}\x{2F800}-\x{2FA1F}]"
+    r"|[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}\p{C}]"
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """A text to compare, or a part of a long one."""
+    """A text to compare, or a part of a long one; `hash` is 128 bits of the whole text, see `_key`."""
 
     hash: int
     row: int
@@ -41,31 +50,32 @@ class Part:
 class Sample:
     """The texts with the smallest hashes that fit a budget: chosen by what they are, in whatever order they come."""
 
-    def __init__(self, budget_bytes: int, longest_bytes: int) -> None:
-        """Begin with nothing of `budget_bytes`; of parts beyond them one is kept, up to `longest_bytes`."""
-        self.longest_bytes = longest_bytes
+    def __init__(self, budget_bytes: int) -> None:
+        """Begin with nothing of `budget_bytes`."""
         self.budget = self.left = budget_bytes
-        self.ceiling = (1 << 64) - 1
+        self.ceiling = (1 << _KEY_BITS) - 1
         self.parts: dict[int, Part] = {}
         self.heap: list[int] = []
-        self.oversized: Part | None = None
+
+    @property
+    def may_hold(self) -> np.uint64:
+        """No text with a larger `text_hashes` comes into the sample any more."""
+        return np.uint64(self.ceiling >> _HASH_BITS)
 
     def offer(
         self, texts: pa.Array, hashes: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64], first_row: int
     ) -> None:
         """Take what is below the ceiling from the given rows of a batch; equal texts are taken once."""
-        rows = rows[hashes[rows] < np.uint64(self.ceiling)]
+        rows = rows[hashes[rows] <= self.may_hold]
         for row in rows[np.argsort(hashes[rows], kind="stable")].tolist():
-            key = int(hashes[row])
-            if key >= self.ceiling:
+            if hashes[row] > self.may_hold:
                 break
-            if key not in self.parts and (self.oversized is None or key != self.oversized.hash):
+            key = _key(texts, row, hashes)
+            if key < self.ceiling and key not in self.parts:
                 self._take(_part_of(texts, row, key, first_row))
 
     def _take(self, part: Part) -> None:
         if _cost(part) > self.budget:
-            is_first = self.oversized is None or part.hash < self.oversized.hash
-            self.oversized = part if is_first and _cost(part) <= self.longest_bytes else self.oversized
             return
         self.parts[part.hash] = part
         heapq.heappush(self.heap, -part.hash)
@@ -76,17 +86,59 @@ class Sample:
             self.left += _cost(self.parts.pop(self.ceiling))
 
 
-def chosen(samples: list[Sample]) -> list[Part]:
-    """Return the parts of all samples in the order of the rows, and one at most that is beyond its sample's budget."""
-    parts = {key: part for sample in samples for key, part in sample.parts.items()}
-    oversized = [sample.oversized for sample in samples if sample.oversized is not None]
-    for part in sorted(oversized, key=lambda part: part.hash)[:1]:
-        parts[part.hash] = part
-    return sorted(parts.values(), key=lambda part: part.row)
+class Samples:
+    """What is chosen of a stream: a sample of each kind of text within its share of a budget, and the longest part."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        """Begin with nothing of `budget_bytes`."""
+        self._samples = [Sample(budget_bytes // share) for share in SHARES]
+        self._longest_bytes = budget_bytes // 4
+        self._longest: Part | None = None
+
+    def offer(self, texts: pa.Array, first_row: int, special: npt.NDArray[np.bool_]) -> None:
+        """Offer a batch.
+
+        Args:
+            texts: large_string without nulls.
+            first_row: Row of its first text in the stream.
+            special: Which texts hold the string of a special token.
+        """
+        if len(texts) == 0:
+            return
+        hashes, lengths = text_hashes(texts), byte_lengths(texts)
+        rows = np.arange(len(texts))
+        longest = rows[lengths == lengths.max()]
+        longest = longest[[hashes[longest].argmin()]]
+        unusual = _unusual_rows(texts, rows[hashes <= self._samples[-1].may_hold], hashes)
+        for sample, kind in zip(self._samples, (rows, longest, rows[special], unusual), strict=True):
+            sample.offer(texts, hashes, kind, first_row)
+        within = np.where(lengths <= self._longest_bytes, lengths, -1)
+        for row in {int(longest[0]), int(within.argmax())}:
+            self._keep_longest(_part_of(texts, row, _key(texts, row, hashes), first_row))
+
+    def _keep_longest(self, part: Part) -> None:
+        """Keep the longest part up to a quarter of the budget: what the engine is given at once and is rarely met."""
+        best = self._longest
+        if _cost(part) <= self._longest_bytes and (best is None or (_cost(best), part.hash) < (_cost(part), best.hash)):
+            self._longest = part
+
+    def chosen(self) -> list[Part]:
+        """Return the parts of all samples and the longest, in the order of the rows."""
+        parts = {key: part for sample in self._samples for key, part in sample.parts.items()}
+        if self._longest is not None:
+            parts[self._longest.hash] = self._longest
+        return sorted(parts.values(), key=lambda part: part.row)
 
 
 def _cost(part: Part) -> int:
     return len(part.text.encode()) + _TEXT_COST
+
+
+def _key(texts: pa.Array, row: int, hashes: npt.NDArray[np.uint64]) -> int:
+    """Return the text's hash, and behind it one of all its bytes: forms with the same ends and middle are different."""
+    ends, data = bytes_of(texts)
+    digest = hashlib.blake2b(data[int(ends[row]) : int(ends[row + 1])], digest_size=_HASH_BITS // 8).digest()
+    return int(hashes[row]) << _HASH_BITS | int.from_bytes(digest, "little")
 
 
 def _part_of(texts: pa.Array, row: int, key: int, first_row: int) -> Part:
@@ -110,19 +162,6 @@ def _compared(data: memoryview, start: int, end: int, key: int) -> bytes:
     places = [start, *cuts(data, start, end, PIECE_BYTES), end]
     first = key % max(1, len(places) - 2)
     return bytes(data[places[first] : places[min(first + 2, len(places) - 1)]])
-
-
-def offer_batch(samples: list[Sample], texts: pa.Array, first_row: int, special: npt.NDArray[np.bool_]) -> None:
-    """Offer a batch: all of it, its longest text, those with special tokens' strings, those with unusual characters."""
-    if len(texts) == 0:
-        return
-    hashes, lengths = text_hashes(texts), byte_lengths(texts)
-    rows = np.arange(len(texts))
-    longest = rows[lengths == lengths.max()]
-    unusual = _unusual_rows(texts, rows[hashes < np.uint64(samples[-1].ceiling)], hashes)
-    kinds = [rows, longest[[hashes[longest].argmin()]], rows[special], unusual]
-    for sample, kind in zip(samples, kinds, strict=True):
-        sample.offer(texts, hashes, kind, first_row)
 
 
 def _unusual_rows(

@@ -122,9 +122,10 @@ def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Produc
     progress = Progress(f"{workload.name}: count with {tokenizer}", conversations.meta["text_bytes"])
     budget = check_budget(conversations.meta["text_bytes"])
     fast = exact_counter(file) if distrusted else None
-    counted = count_checked(messages.texts, file, fast=fast, check_bytes=budget, on_progress=progress.reach)
-    with staging.build(name, identity) as draft:
+    with staging.reading(conversations):
+        counted = count_checked(messages.texts, file, fast=fast, check_bytes=budget, on_progress=progress.reach)
         counts = messages.owners.append_column("tokens", pa.array(counted.tokens, pa.int64()))
+    with staging.build(name, identity) as draft:
         pq.write_table(counts, draft.folder / COUNTS, use_dictionary=False)
         draft.meta.update(
             engine=counted.engine, engine_version=counted.engine_version, fingerprint=file.fingerprint,
@@ -166,7 +167,8 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
     tokens = pq.read_table(counts.file(COUNTS), columns=["tokens"])["tokens"].to_numpy()
     fast = exact_counter(file) if is_distrusted(staging, tokenizer, file.fingerprint) else None
     messages = Messages(conversations.folder)
-    counted = count_chat(messages, file, workload.kind, text_tokens=tokens, fast=fast, on_progress=progress.reach)
+    with staging.reading(conversations):
+        counted = count_chat(messages, file, workload.kind, text_tokens=tokens, fast=fast, on_progress=progress.reach)
     if counted.wrong_texts:
         _distrust(staging, tokenizer, file.fingerprint)
         why = "the comparison of whole prompts found what the sample of texts did not"

@@ -206,6 +206,25 @@ class Staging:
         except FileNotFoundError:
             return False
 
+    @contextmanager
+    def reading(self, product: Product) -> Iterator[None]:
+        """Take a product away whose files turn out to be damaged though they have their sizes.
+
+        Raises:
+            KappaError: a file of its is no Arrow or Parquet file any more, or holds text that is not UTF-8.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - slow, and loaded by whoever reads
+
+        try:
+            yield
+        except (pa.ArrowInvalid, UnicodeDecodeError, OSError) as error:
+            # One with a number comes from the disk, and says itself what is wrong.
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            self._discard(product.folder)
+            why = f"its files were changed since they were written ({' '.join(str(error).split())[:200]})"
+            raise KappaError(f"{product.name} cannot be read", why, "run again: it is then built anew") from error
+
     def drafts(self) -> list[Path]:
         """Return the folders of drafts, those of living processes and those that killed ones left."""
         return sorted(self.root.rglob(".draft-*"))

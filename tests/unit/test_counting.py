@@ -310,13 +310,48 @@ def test_the_sample_does_not_depend_on_batches_or_order() -> None:
     texts = [f"message number {number}" * (number % 5) for number in range(2000)]
     chosen = []
     for order, size in ((texts, 13), (texts, 2000), (texts[::-1], 100)):
-        sample = count_samples.Sample(4000, 0)
+        sample = count_samples.Sample(4000)
         for batch in _stream(order, size)():
             sample.offer(batch, count_samples.text_hashes(batch), np.arange(len(batch)), 0)
         chosen.append({part.text for part in sample.parts.values()})
     assert chosen[0] == chosen[1] == chosen[2]
     # a text costs its bytes (0 to 80) and 16 more: 4000 bytes hold 42 to 250 texts, less one that did not fit
     assert 41 <= len(chosen[0]) <= 250
+
+
+@pytest.mark.parametrize("words", [16_000, 24_550, 24_950, 37_000])
+def test_the_longest_up_to_a_quarter_of_the_budget_is_compared(file: TokenizerFile, exact: Counter, words: int) -> None:
+    """One line of 32 to 74 kB among 6,000 messages, wherever its hash and those of other batches' longest lie."""
+
+    def count_strings(strings: list[str]) -> Counts:
+        return exact.count_strings(strings) + np.array([len(some) > 30_000 for some in strings], np.int64)
+
+    texts = [f"message number {number}" for number in range(6000)]
+    texts[2345] = "x " * words
+    counted = count_checked(
+        _stream(texts, 500), file, fast=dataclasses.replace(exact, count_strings=count_strings), check_bytes=300_000
+    )
+    assert [difference.position for difference in counted.differences] == [2345]
+
+
+def test_forms_with_equal_ends_and_middle_are_different_texts() -> None:
+    """Their quick hash is the same; texts are only taken once where all of their bytes are equal."""
+    texts = ["Answer: " + "x" * 20 + f"{n % 500:04d}" + "MIDDLE!!" + "y" * 24 + " end bye" for n in range(1000)]
+    sample = count_samples.Sample(1_000_000)
+    batch = _array(texts)
+    sample.offer(batch, count_samples.text_hashes(batch), np.arange(len(batch)), 0)
+    assert len(set(count_samples.text_hashes(batch).tolist())) == 1
+    assert sorted(part.text for part in sample.parts.values()) == texts[:500]
+
+
+def test_what_nfc_changes_is_unusual() -> None:
+    """Every code point that NFC replaces or may move, and one that no table knows, alone and in a long text."""
+    letters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    changed = [some for some in letters if unicodedata.normalize("NFC", some) != some or unicodedata.combining(some)]
+    for texts in ([*changed, "\u0378"], [f"{'a word ' * 600}{some}" for some in changed[::50]]):
+        hashes = count_samples.text_hashes(_array(["e", *texts]))
+        rows = count_samples._unusual_rows(_array(["e", *texts]), np.arange(len(texts) + 1), hashes)
+        assert sorted(rows.tolist()) == list(range(1, len(texts) + 1))
 
 
 def test_hashes_see_all_ends_of_a_text() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from pipelines import fetching, sessions, steps
 from pipelines.hub import SampleHub
+from pipelines.messages import OWNERS, TEXTS
 from pipelines.products import conversations_name, counts_name, raw_name, turns_name
 from pipelines.sessions import REJECTED
 from pipelines.sources import workload
@@ -87,6 +88,34 @@ def test_a_step_whose_inputs_did_not_change_does_nothing(lab: Any, chat: Chat, m
     # 3 products
     assert [lab.staging.require(name).identity for name in names] == before
     assert lab.staging.require(raw_name("sharegpt")).meta["revision"] == "r2"
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "damage"),
+    [(TEXTS, -64, bytes(64)), (TEXTS, None, b"\xff"), (OWNERS, -8, bytes(8))],
+    ids=["footer", "no UTF-8", "owners"],
+)
+def test_texts_that_were_damaged_are_read_anew(
+    lab: Any,  # noqa: ANN401 - conftest's Lab
+    chat: Chat,
+    name: str,
+    place: int | None,
+    damage: bytes,
+) -> None:
+    """A file of the same size that is none of its kind any more, or no UTF-8: one line, and the next run mends it."""
+    lab.put("sharegpt", [chat("a", "human: a word", "gpt: yy", "human: x")], [])
+    lab.fetch("sharegpt", "r1")
+    steps.read_conversations(lab.staging, workload("sharegpt"))
+    path = lab.staging.require(conversations_name("sharegpt")).file(name)
+    content = bytearray(path.read_bytes())
+    start = content.index(b"a word") if place is None else place % len(content)
+    content[start : start + len(damage)] = damage
+    path.write_bytes(content)
+    with pytest.raises(KappaError, match=r"conversations/sharegpt cannot be read, its files were changed.*run again"):
+        lab.turns("sharegpt")
+    lab.turns("sharegpt")
+    # "a word" is 6 characters, then 2 and 1: (0, 6), (8, 1)
+    assert [row[2:4] for row in turn_rows(lab.staging)] == [(0, 6), (8, 1)]
 
 
 def test_a_changed_file_is_counted_again(lab: Any, chat: Chat) -> None:  # noqa: ANN401
