@@ -148,7 +148,8 @@ def _cpu() -> float:
 def threads_of(way: str) -> dict[str, str]:
     """Return the environment that gives each way THREADS threads in all."""
     each = THREADS // 2 if way.endswith("2 processes") else THREADS
-    return {"RAYON_NUM_THREADS": str(each), "TOKENIZERS_PARALLELISM": "true" if each > 1 else "false"}
+    parallel = "true" if each > 1 else "false"
+    return {"RAYON_NUM_THREADS": str(each), "FASTOKENS_BPE_THREADS": str(each), "TOKENIZERS_PARALLELISM": parallel}
 
 
 Rates = dict[tuple[str, str, str, str], list[float]]

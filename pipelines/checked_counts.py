@@ -145,9 +145,18 @@ def _count_and_choose(
             row += len(texts)
             yield texts
 
-    # An engine remembers words by thread: this one alone calls it, and another reads and chooses ahead.
-    tokens += map(engine.count, in_order([offered], held=1, threads=1))
+    # Another thread reads and chooses ahead; the engine's have the next batch before they are done with one.
+    tokens += _begun_ahead(map(engine.begin, in_order([offered], held=1, threads=1)))
     return np.concatenate(tokens), np.concatenate(special), samples.chosen()
+
+
+def _begun_ahead(begun: Iterator[Callable[[], Counts]]) -> Iterator[Counts]:
+    """Yield the results of what is begun, the next one begun before each is waited for."""
+    last = next(begun, None)
+    while last is not None:
+        following = next(begun, None)
+        yield last()
+        last = following
 
 
 def _count_again(batches: Batches, engine: Counter, texts: int, on_progress: Callable[[int], None] | None) -> Counts:

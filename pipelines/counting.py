@@ -14,6 +14,7 @@ import logging
 import os
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,11 @@ from pipelines.tokenizer_files import TokenizerFile
 _LOG = logging.getLogger("kappa")
 PIECE_BYTES, WHOLE_BYTES = 1 << 14, 3 << 14
 # So much at once stays in a core's cache from Arrow through Python's strings to the engine: 8 MiB take a sixth longer.
-_SLICE_BYTES = 1 << 20
+_SLICE_BYTES = 1 << 19
 _SEARCH_BYTES = 1 << 16
+_THREADS_NAME, _MOST_THREADS = "FASTOKENS_BPE_THREADS", 8
+# The smallest tokenizer: what fastokens reads from the environment, it reads when one is first used.
+_NO_WORDS = '{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}'
 Counts = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.uint32]
 
@@ -49,6 +53,7 @@ class Counter:
         whole_bytes: A text of up to so many bytes is not cut.
         slice_bytes: So much text, or one longer piece, is given to the engine at once.
         encode_strings: Token ids of each string; None where the engine is only asked to count.
+        callers: Threads that make the strings and call the engine; None where it has threads of its own.
     """
 
     engine: str
@@ -58,6 +63,7 @@ class Counter:
     whole_bytes: int = 0
     slice_bytes: int = _SLICE_BYTES
     encode_strings: Callable[[list[str]], list[Ids]] | None = None
+    callers: ThreadPoolExecutor | None = None
 
     def count(self, texts: pa.Array) -> Counts:
         """Return the tokens of each text, shape (len(texts),).
@@ -68,11 +74,23 @@ class Counter:
         Raises:
             ValueError: There are nulls.
         """
+        return self.begin(texts)()
+
+    def begin(self, texts: pa.Array) -> Callable[[], Counts]:
+        """Begin to count, where there are callers, and return what waits for the result of `count`."""
         texts = as_large(texts)
         pieces, first = (texts, None) if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)
-        counts = [self.count_strings(some.to_pylist()) for some in slices(pieces, self.slice_bytes)]
-        flat = np.concatenate([np.empty(0, np.int64), *counts])
-        return flat if first is None or len(flat) == len(texts) else np.add.reduceat(flat, first)
+        some = slices(pieces, self.slice_bytes)
+        counts = (self.callers.map if self.callers else map)(self._count_slice, some)
+
+        def wait() -> Counts:
+            flat = np.concatenate([np.empty(0, np.int64), *counts])
+            return flat if first is None or len(flat) == len(texts) else np.add.reduceat(flat, first)
+
+        return wait
+
+    def _count_slice(self, texts: pa.Array) -> Counts:
+        return self.count_strings(texts.to_pylist())
 
     def encode(self, text: str) -> Ids:
         """Return the token ids of a text, shape (tokens,); a long one is cut as in `count`."""
@@ -92,6 +110,7 @@ def _loaded(load: Callable[[str], Any], path: str, sha256: str) -> Any:  # noqa:
 def fast_counter(file: TokenizerFile) -> Counter:
     """Return the fast engine, or, with a warning, the exact one where it cannot be used."""
     try:
+        callers = _callers()
         import fastokens  # noqa: PLC0415 - heavy, and it may be missing
 
         tokenizer = _loaded(fastokens.Tokenizer.from_file, str(file.path), file.sha256)
@@ -117,7 +136,29 @@ def fast_counter(file: TokenizerFile) -> Counter:
         return np.split(np.frombuffer(ids, np.dtype("<u4")).astype(np.uint32), ends[1:-1])
 
     version = importlib.metadata.version("fastokens")
-    return Counter("fastokens", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings)
+    return Counter("fastokens", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings, callers)
+
+
+@functools.lru_cache(maxsize=1)
+def _callers() -> ThreadPoolExecutor:
+    """Return the threads that call fastokens, one a core, and let it work in the thread that calls it alone.
+
+    Each then makes its own strings, while its own pool would wait for one thread that makes them all. The pool's size
+    is read once, when it is first needed; FASTOKENS_BPE_THREADS, where it is set, is the number of our threads.
+    """
+    chosen = os.environ.get(_THREADS_NAME, "")
+    threads = int(chosen) if chosen.isdecimal() and int(chosen) else min(_MOST_THREADS, os.cpu_count() or 1)
+    os.environ[_THREADS_NAME] = "1"
+    try:
+        import fastokens  # noqa: PLC0415 - heavy, and it may be missing
+
+        fastokens.Tokenizer.from_json_str(_NO_WORDS).encode_batch_flat(["a", "b"], False, False)
+    finally:
+        # Processes that this one begins have their own threads.
+        os.environ.pop(_THREADS_NAME)
+        if chosen:
+            os.environ[_THREADS_NAME] = chosen
+    return ThreadPoolExecutor(threads, "fastokens")
 
 
 def exact_counter(file: TokenizerFile) -> Counter:
