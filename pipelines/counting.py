@@ -13,8 +13,8 @@ import importlib.metadata
 import logging
 import os
 import re
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class Counter:
         whole_bytes: A text of up to so many bytes is not cut.
         slice_bytes: So much text, or one longer piece, is given to the engine at once.
         encode_strings: Token ids of each string; None where the engine is only asked to count.
-        callers: Threads that make the strings and call the engine; None where it has threads of its own.
+        callers: Single threads that make the strings and call the engine; none where it has threads of its own.
     """
 
     engine: str
@@ -63,7 +63,7 @@ class Counter:
     whole_bytes: int = 0
     slice_bytes: int = _SLICE_BYTES
     encode_strings: Callable[[list[str]], list[Ids]] | None = None
-    callers: ThreadPoolExecutor | None = None
+    callers: tuple[ThreadPoolExecutor, ...] = ()
 
     def count(self, texts: pa.Array) -> Counts:
         """Return the tokens of each text, shape (len(texts),).
@@ -80,14 +80,21 @@ class Counter:
         """Begin to count, where there are callers, and return what waits for the result of `count`."""
         texts = as_large(texts)
         pieces, first = (texts, None) if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)
-        some = slices(pieces, self.slice_bytes)
-        counts = (self.callers.map if self.callers else map)(self._count_slice, some)
+        counts = self._counted_slices(list(slices(pieces, self.slice_bytes)))
 
         def wait() -> Counts:
             flat = np.concatenate([np.empty(0, np.int64), *counts])
             return flat if first is None or len(flat) == len(texts) else np.add.reduceat(flat, first)
 
         return wait
+
+    def _counted_slices(self, some: list[pa.Array]) -> Iterator[Counts]:
+        """Return the counts of each slice in order; callers take turns, so that a text comes to one that knows it."""
+        if not self.callers:
+            return map(self._count_slice, some)
+        first = sum(map(len, some))
+        callers = [self.callers[(first + turn) % len(self.callers)] for turn in range(len(some))]
+        return _results([caller.submit(self._count_slice, texts) for caller, texts in zip(callers, some, strict=True)])
 
     def _count_slice(self, texts: pa.Array) -> Counts:
         return self.count_strings(texts.to_pylist())
@@ -98,6 +105,14 @@ class Counter:
         texts = pa.array([text], pa.large_string())
         pieces = texts if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)[0]
         return np.concatenate([ids for piece in pieces.to_pylist() for ids in self.encode_strings([piece])])
+
+
+def _results(futures: list[Future[Counts]]) -> Iterator[Counts]:
+    try:
+        yield from (future.result() for future in futures)
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 @functools.lru_cache(maxsize=4)
@@ -140,11 +155,11 @@ def fast_counter(file: TokenizerFile) -> Counter:
 
 
 @functools.lru_cache(maxsize=1)
-def _callers() -> ThreadPoolExecutor:
+def _callers() -> tuple[ThreadPoolExecutor, ...]:
     """Return the threads that call fastokens, one a core, and let it work in the thread that calls it alone.
 
-    Each then makes its own strings, while its own pool would wait for one thread that makes them all. The pool's size
-    is read once, when it is first needed; FASTOKENS_BPE_THREADS, where it is set, is the number of our threads.
+    Each makes its own strings, where the engine's pool waits for one thread that makes them all. The pool's size is
+    read once, when it is first needed; FASTOKENS_BPE_THREADS, where it is set, is the number of our threads.
     """
     chosen = os.environ.get(_THREADS_NAME, "")
     threads = int(chosen) if chosen.isdecimal() and int(chosen) else min(_MOST_THREADS, os.cpu_count() or 1)
@@ -158,7 +173,7 @@ def _callers() -> ThreadPoolExecutor:
         os.environ.pop(_THREADS_NAME)
         if chosen:
             os.environ[_THREADS_NAME] = chosen
-    return ThreadPoolExecutor(threads, "fastokens")
+    return tuple(ThreadPoolExecutor(1, f"fastokens-{number}") for number in range(threads))
 
 
 def exact_counter(file: TokenizerFile) -> Counter:
