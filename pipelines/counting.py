@@ -90,7 +90,8 @@ class Counter:
 
     def _counted_slices(self, some: list[pa.Array]) -> Iterator[Counts]:
         """Return the counts of each slice in order; callers take turns, so that a text comes to one that knows it."""
-        if not self.callers:
+        # To hand over a single message takes longer than to count it.
+        if not self.callers or len(some) == 1:
             return map(self._count_slice, some)
         first = sum(map(len, some))
         callers = [self.callers[(first + turn) % len(self.callers)] for turn in range(len(some))]
