@@ -72,7 +72,7 @@ class Sample:
                 break
             key = _key(texts, row, hashes)
             if key < self.ceiling and key not in self.parts:
-                self._take(_part_of(texts, row, key, first_row))
+                self._take(_part_of(texts, row, hashes, first_row))
 
     def _take(self, part: Part) -> None:
         if _cost(part) > self.budget:
@@ -107,14 +107,16 @@ class Samples:
             return
         hashes, lengths = text_hashes(texts), byte_lengths(texts)
         rows = np.arange(len(texts))
-        longest = rows[lengths == lengths.max()]
-        longest = longest[[hashes[longest].argmin()]]
+        longest = _longest_row(lengths, hashes, int(lengths.max()))
         unusual = _unusual_rows(texts, rows[hashes <= self._samples[-1].may_hold], hashes)
         for sample, kind in zip(self._samples, (rows, longest, rows[special], unusual), strict=True):
             sample.offer(texts, hashes, kind, first_row)
-        within = np.where(lengths <= self._longest_bytes, lengths, -1)
-        for row in {int(longest[0]), int(within.argmax())}:
-            self._keep_longest(_part_of(texts, row, _key(texts, row, hashes), first_row))
+        limit = self._longest_bytes - _TEXT_COST
+        whole = _longest_row(lengths, hashes, min(WHOLE_BYTES, limit))
+        # How long the parts of the others are decides how long their lines are.
+        for row in [*whole, *longest, *rows[(lengths > WHOLE_BYTES) & (lengths <= limit)]]:
+            if self._longest is None or lengths[row] + _TEXT_COST >= _cost(self._longest):
+                self._keep_longest(_part_of(texts, int(row), hashes, first_row))
 
     def _keep_longest(self, part: Part) -> None:
         """Keep the longest part up to a quarter of the budget: what the engine is given at once and is rarely met."""
@@ -130,6 +132,13 @@ class Samples:
         return sorted(parts.values(), key=lambda part: part.row)
 
 
+def _longest_row(lengths: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint64], limit: int) -> npt.NDArray[np.int64]:
+    """Return the row of the longest text up to a limit, of equal ones the one with the smallest hash; none or one."""
+    rows = np.flatnonzero(lengths <= limit)
+    rows = rows[lengths[rows] == lengths[rows].max(initial=0)]
+    return np.asarray(rows[np.argsort(hashes[rows], kind="stable")][:1], np.int64)
+
+
 def _cost(part: Part) -> int:
     return len(part.text.encode()) + _TEXT_COST
 
@@ -141,11 +150,12 @@ def _key(texts: pa.Array, row: int, hashes: npt.NDArray[np.uint64]) -> int:
     return int(hashes[row]) << _HASH_BITS | int.from_bytes(digest, "little")
 
 
-def _part_of(texts: pa.Array, row: int, key: int, first_row: int) -> Part:
+def _part_of(texts: pa.Array, row: int, hashes: npt.NDArray[np.uint64], first_row: int) -> Part:
     """Return the text, or of a long one two of its pieces, at a place that the hash decides."""
     ends, data = bytes_of(texts)
     start, end = ends[row : row + 2].tolist()
-    return Part(key, first_row + row, _compared(data, start, end, key).decode(), end - start <= WHOLE_BYTES)
+    text = _compared(data, start, end, int(hashes[row])).decode()
+    return Part(_key(texts, row, hashes), first_row + row, text, end - start <= WHOLE_BYTES)
 
 
 def _compared(data: memoryview, start: int, end: int, key: int) -> bytes:

@@ -13,6 +13,7 @@ import importlib.metadata
 import logging
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -31,6 +32,7 @@ PIECE_BYTES, WHOLE_BYTES = 1 << 14, 3 << 14
 _SLICE_BYTES = 1 << 19
 _SEARCH_BYTES = 1 << 16
 _THREADS_NAME, _MOST_THREADS = "FASTOKENS_BPE_THREADS", 8
+_BEGINNING = threading.Lock()
 # The smallest tokenizer: what fastokens reads from the environment, it reads when one is first used.
 _NO_WORDS = '{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}'
 Counts = npt.NDArray[np.int64]
@@ -86,7 +88,7 @@ class Counter:
             flat = np.concatenate([np.empty(0, np.int64), *counts])
             return flat if first is None or len(flat) == len(texts) else np.add.reduceat(flat, first)
 
-        return wait
+        return functools.cache(wait)
 
     def _counted_slices(self, some: list[pa.Array]) -> Iterator[Counts]:
         """Return the counts of each slice in order; callers take turns, so that a text comes to one that knows it."""
@@ -155,15 +157,21 @@ def fast_counter(file: TokenizerFile) -> Counter:
     return Counter("fastokens", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings, callers)
 
 
-@functools.lru_cache(maxsize=1)
 def _callers() -> tuple[ThreadPoolExecutor, ...]:
+    with _BEGINNING:
+        return _begun_callers()
+
+
+@functools.lru_cache(maxsize=1)
+def _begun_callers() -> tuple[ThreadPoolExecutor, ...]:
     """Return the threads that call fastokens, one a core, and let it work in the thread that calls it alone.
 
     Each makes its own strings, where the engine's pool waits for one thread that makes them all. The pool's size is
     read once, when it is first needed; FASTOKENS_BPE_THREADS, where it is set, is the number of our threads.
     """
-    chosen = os.environ.get(_THREADS_NAME, "")
-    threads = int(chosen) if chosen.isdecimal() and int(chosen) else min(_MOST_THREADS, os.cpu_count() or 1)
+    chosen = os.environ.get(_THREADS_NAME)
+    is_number = chosen is not None and re.fullmatch("[1-9][0-9]?", chosen)
+    threads = int(chosen or 0) if is_number else min(_MOST_THREADS, os.cpu_count() or 1)
     os.environ[_THREADS_NAME] = "1"
     try:
         import fastokens  # noqa: PLC0415 - heavy, and it may be missing
@@ -171,8 +179,8 @@ def _callers() -> tuple[ThreadPoolExecutor, ...]:
         fastokens.Tokenizer.from_json_str(_NO_WORDS).encode_batch_flat(["a", "b"], False, False)
     finally:
         # Processes that this one begins have their own threads.
-        os.environ.pop(_THREADS_NAME)
-        if chosen:
+        os.environ.pop(_THREADS_NAME, None)
+        if chosen is not None:
             os.environ[_THREADS_NAME] = chosen
     return tuple(ThreadPoolExecutor(1, f"fastokens-{number}") for number in range(threads))
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.text_pieces import bytes_of
+
 OWNERS, TEXTS = "messages.parquet", "texts.arrow"
 OWNERS_SCHEMA = pa.schema([("session", pa.int32()), ("position", pa.int32()), ("role", pa.int8())])
 TEXTS_SCHEMA = pa.schema([("text", pa.large_string())])
@@ -42,6 +44,15 @@ class MessagesWriter:
         self._owners.close()
 
 
+def _sound(texts: pa.Array) -> pa.Array:
+    """Return the texts; ArrowInvalid where a damaged file says that one ends before it begins or behind the bytes."""
+    texts.validate()
+    ends, data = bytes_of(texts)
+    if (np.diff(ends) < 0).any() or ends[0] < 0 or ends[-1] > len(data):
+        raise pa.ArrowInvalid("a text ends before it begins or behind the bytes of its batch")
+    return texts
+
+
 class Messages:
     """Reads them: the owners whole, of the texts one batch at a time."""
 
@@ -59,7 +70,7 @@ class Messages:
         with pa.OSFile(str(self._folder / TEXTS)) as file:
             reader = pa.ipc.open_file(file)
             for batch in range(reader.num_record_batches):
-                yield reader.get_batch(batch).column(0)
+                yield _sound(reader.get_batch(batch).column(0))
 
     def texts_at(self, rows: npt.NDArray[np.int64]) -> list[str]:
         """Return the texts at some rows; only batches that hold one are read."""
@@ -68,7 +79,7 @@ class Messages:
         with pa.OSFile(str(self._folder / TEXTS)) as file:
             reader = pa.ipc.open_file(file)
             for batch in np.unique(batches).tolist():
-                column = reader.get_batch(batch).column(0)
+                column = _sound(reader.get_batch(batch).column(0))
                 for at in np.flatnonzero(batches == batch).tolist():
                     texts[at] = column[int(rows[at] - self._ends[batch])].as_py()
         return texts

@@ -6,10 +6,12 @@ import builtins
 import dataclasses
 import hashlib
 import logging
+import os
 import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines import count_samples, text_pieces
+from pipelines import count_samples, counting, text_pieces
 from pipelines.checked_counts import Difference, count_checked
 from pipelines.counting import PIECE_BYTES, Counter, Counts, EngineError, special_tokens_in
 from pipelines.text_pieces import SAFE_CUT, cut
@@ -334,6 +336,20 @@ def test_the_longest_up_to_a_quarter_of_the_budget_is_compared(file: TokenizerFi
     assert [difference.position for difference in counted.differences] == [2345]
 
 
+@pytest.mark.parametrize("other", ["a short line of some words\n" * 2_230, "y " * 37_495, "z" * 80_000])
+def test_no_other_text_hides_the_longest(file: TokenizerFile, exact: Counter, other: str) -> None:
+    """A longer one that is cut into shorter pieces, or is beyond the limit, in the same batch."""
+
+    def count_strings(strings: list[str]) -> Counts:
+        return exact.count_strings(strings) + np.array([len(some) == 48_000 for some in strings], np.int64)
+
+    texts = [*(f"message number {number}" for number in range(50)), other, "x " * 24_000]
+    wrong = dataclasses.replace(exact, count_strings=count_strings)
+    # 75,000 - 16 is the limit: the second is 74,990, the third 80,000; the first is cut into pieces of 16 kB
+    counted = count_checked(_stream(texts, 100), file, fast=wrong, check_bytes=300_000)
+    assert [difference.position for difference in counted.differences] == [51]
+
+
 def test_forms_with_equal_ends_and_middle_are_different_texts() -> None:
     """Their quick hash is the same; texts are only taken once where all of their bytes are equal."""
     texts = ["Answer: " + "x" * 20 + f"{n % 500:04d}" + "MIDDLE!!" + "y" * 24 + " end bye" for n in range(1000)]
@@ -383,6 +399,29 @@ def test_streams_with_nothing_in_them(file: TokenizerFile, fast: Counter, texts:
     assert counted.tokens.tolist() == [0] * len(texts)
     assert count_checked(lambda: iter([]), file, fast=fast).tokens.shape == (0,)
     assert counted.is_exact
+
+
+@pytest.mark.parametrize("chosen", [None, "", "3", "x", "1000000000"])
+def test_the_engines_threads(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> None:
+    """The variable that sizes the engine's pool is as it was for the processes that this one begins."""
+    monkeypatch.delenv("FASTOKENS_BPE_THREADS", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("FASTOKENS_BPE_THREADS", chosen)
+    counting._begun_callers.cache_clear()
+    with ThreadPoolExecutor(4) as pool:
+        found = [future.result() for future in [pool.submit(counting._callers) for _ in range(4)]]
+    counting._begun_callers.cache_clear()
+    assert os.environ.get("FASTOKENS_BPE_THREADS") == chosen
+    assert {id(callers) for callers in found} == {id(found[0])}
+    assert len(found[0]) == (3 if chosen == "3" else min(8, os.cpu_count() or 1))
+
+
+def test_batches_that_are_begun_are_waited_for_in_any_order(fast: Counter) -> None:
+    """Each has its own result, as often as it is asked for."""
+    small = dataclasses.replace(fast, slice_bytes=200)
+    begun = [small.begin(_array(_HARD[at:])) for at in range(5)]
+    expected = fast.count(_array(_HARD)).tolist()
+    assert [begun[at]().tolist() for at in (3, 0, 4, 1, 2, 3)] == [expected[at:] for at in (3, 0, 4, 1, 2, 3)]
 
 
 def test_without_fastokens_the_exact_engine_counts(

@@ -27,6 +27,8 @@ from warehouse.tables import REJECTS, TURNS
 from warehouse.turn_checks import turn_violations
 
 Chat = Callable[..., dict[str, Any]]
+# Where the texts "a word", "yy" and "x" begin and end: 0, 6, 8, 9.
+_ENDS = b"".join(number.to_bytes(8, "little") for number in (0, 6, 8, 9))
 SERIES = turns_name("sharegpt", "llama-3.1", "text")
 
 
@@ -92,14 +94,14 @@ def test_a_step_whose_inputs_did_not_change_does_nothing(lab: Any, chat: Chat, m
 
 @pytest.mark.parametrize(
     ("name", "place", "damage"),
-    [(TEXTS, -64, bytes(64)), (TEXTS, None, b"\xff"), (OWNERS, -8, bytes(8))],
-    ids=["footer", "no UTF-8", "owners"],
+    [(TEXTS, -64, bytes(64)), (TEXTS, b"a word", b"\xff"), (OWNERS, -8, bytes(8)), (TEXTS, _ENDS, _ENDS[::-1])],
+    ids=["footer", "no UTF-8", "owners", "offsets"],
 )
 def test_texts_that_were_damaged_are_read_anew(
     lab: Any,  # noqa: ANN401 - conftest's Lab
     chat: Chat,
     name: str,
-    place: int | None,
+    place: int | bytes,
     damage: bytes,
 ) -> None:
     """A file of the same size that is none of its kind any more, or no UTF-8: one line, and the next run mends it."""
@@ -108,7 +110,7 @@ def test_texts_that_were_damaged_are_read_anew(
     steps.read_conversations(lab.staging, workload("sharegpt"))
     path = lab.staging.require(conversations_name("sharegpt")).file(name)
     content = bytearray(path.read_bytes())
-    start = content.index(b"a word") if place is None else place % len(content)
+    start = content.index(place) if isinstance(place, bytes) else place % len(content)
     content[start : start + len(damage)] = damage
     path.write_bytes(content)
     with pytest.raises(KappaError, match=r"conversations/sharegpt cannot be read, its files were changed.*run again"):
