@@ -39,7 +39,7 @@ _UNUSUAL = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """A text to compare, or a part of a long one; `hash` is 128 bits of the whole text, see `_key`."""
+    """A text to compare, or a part of a long one; `hash` is a quick one of the whole, then one of what is compared."""
 
     hash: int
     row: int
@@ -70,9 +70,9 @@ class Sample:
         for row in rows[np.argsort(hashes[rows], kind="stable")].tolist():
             if hashes[row] > self.may_hold:
                 break
-            key = _key(texts, row, hashes)
-            if key < self.ceiling and key not in self.parts:
-                self._take(_part_of(texts, row, hashes, first_row))
+            part = _part_of(texts, row, hashes, first_row)
+            if part.hash < self.ceiling and part.hash not in self.parts:
+                self._take(part)
 
     def _take(self, part: Part) -> None:
         if _cost(part) > self.budget:
@@ -143,19 +143,14 @@ def _cost(part: Part) -> int:
     return len(part.text.encode()) + _TEXT_COST
 
 
-def _key(texts: pa.Array, row: int, hashes: npt.NDArray[np.uint64]) -> int:
-    """Return the text's hash, and behind it one of all its bytes: forms with the same ends and middle are different."""
-    ends, data = bytes_of(texts)
-    digest = hashlib.blake2b(data[int(ends[row]) : int(ends[row + 1])], digest_size=_HASH_BITS // 8).digest()
-    return int(hashes[row]) << _HASH_BITS | int.from_bytes(digest, "little")
-
-
 def _part_of(texts: pa.Array, row: int, hashes: npt.NDArray[np.uint64], first_row: int) -> Part:
     """Return the text, or of a long one two of its pieces, at a place that the hash decides."""
     ends, data = bytes_of(texts)
     start, end = ends[row : row + 2].tolist()
-    text = _compared(data, start, end, int(hashes[row])).decode()
-    return Part(_key(texts, row, hashes), first_row + row, text, end - start <= WHOLE_BYTES)
+    text = _compared(data, start, end, int(hashes[row]))
+    digest = hashlib.blake2b(text, digest_size=_HASH_BITS // 8).digest()
+    key = int(hashes[row]) << _HASH_BITS | int.from_bytes(digest, "little")
+    return Part(key, first_row + row, text.decode(), end - start <= WHOLE_BYTES)
 
 
 def _compared(data: memoryview, start: int, end: int, key: int) -> bytes:

@@ -351,7 +351,7 @@ def test_no_other_text_hides_the_longest(file: TokenizerFile, exact: Counter, ot
 
 
 def test_forms_with_equal_ends_and_middle_are_different_texts() -> None:
-    """Their quick hash is the same; texts are only taken once where all of their bytes are equal."""
+    """Their quick hash is the same; texts are only taken once where all bytes of what is compared are equal."""
     texts = ["Answer: " + "x" * 20 + f"{n % 500:04d}" + "MIDDLE!!" + "y" * 24 + " end bye" for n in range(1000)]
     sample = count_samples.Sample(1_000_000)
     batch = _array(texts)
