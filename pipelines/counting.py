@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.text_pieces import as_large, cut, runs, slices
+from pipelines.text_pieces import as_large, byte_lengths, cut, runs, slices
 from pipelines.tokenizer_files import TokenizerFile
 
 _LOG = logging.getLogger("kappa")
@@ -92,8 +92,8 @@ class Counter:
 
     def _counted_slices(self, some: list[pa.Array]) -> Iterator[Counts]:
         """Return the counts of each slice in order; callers take turns, so that a text comes to one that knows it."""
-        # To hand over a single message takes longer than to count it.
-        if not self.callers or len(some) == 1:
+        # To hand over a message takes longer than to count it, but this thread may know no words yet.
+        if not self.callers or (len(some) == 1 and byte_lengths(some[0]).sum() <= PIECE_BYTES):
             return map(self._count_slice, some)
         first = sum(map(len, some))
         callers = [self.callers[(first + turn) % len(self.callers)] for turn in range(len(some))]
