@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipelines.ahead import in_order
 from pipelines.count_samples import Part, Samples
-from pipelines.counting import Counter, Counts, exact_counter, fast_counter, special_tokens_in
+from pipelines.counting import PIECE_BYTES, Counter, Counts, exact_counter, fast_counter, special_tokens_in
 from pipelines.text_pieces import as_large, byte_lengths
 from pipelines.tokenizer_files import TokenizerFile
 
@@ -175,8 +175,8 @@ def _found(parts: list[Part], counter: Counter, tokens: Counts) -> Counts:
     """Return a counter's tokens of the parts: those of the stream for whole texts, counted now for parts of others."""
     is_part = np.array([not part.is_whole for part in parts], np.bool_)
     found = tokens[[part.row for part in parts]] if parts else np.empty(0, np.int64)
-    # A part is shorter than a text that is cut; it is cut as it was there.
-    cutting = dataclasses.replace(counter, whole_bytes=0)
+    # A part is shorter than a text that is cut; it is cut as it was there. They are few: each thread gets some.
+    cutting = dataclasses.replace(counter, whole_bytes=0, slice_bytes=PIECE_BYTES)
     found[is_part] = cutting.count(_texts_of([part for part in parts if not part.is_whole]))
     return found
 
