@@ -70,13 +70,11 @@ class Sample:
         for row in rows[np.argsort(hashes[rows], kind="stable")].tolist():
             if hashes[row] > self.may_hold:
                 break
-            part = _part_of(texts, row, hashes, first_row)
-            if part.hash < self.ceiling and part.hash not in self.parts:
+            part = _part_of(texts, row, hashes, first_row, self.budget)
+            if part is not None and part.hash < self.ceiling and part.hash not in self.parts:
                 self._take(part)
 
     def _take(self, part: Part) -> None:
-        if _cost(part) > self.budget:
-            return
         self.parts[part.hash] = part
         heapq.heappush(self.heap, -part.hash)
         self.left -= _cost(part)
@@ -116,12 +114,12 @@ class Samples:
         # How long the parts of the others are decides how long their lines are.
         for row in [*whole, *longest, *rows[(lengths > WHOLE_BYTES) & (lengths <= limit)]]:
             if self._longest is None or lengths[row] + _TEXT_COST >= _cost(self._longest):
-                self._keep_longest(_part_of(texts, int(row), hashes, first_row))
+                self._keep_longest(_part_of(texts, int(row), hashes, first_row, self._longest_bytes))
 
-    def _keep_longest(self, part: Part) -> None:
+    def _keep_longest(self, part: Part | None) -> None:
         """Keep the longest part up to a quarter of the budget: what the engine is given at once and is rarely met."""
         best = self._longest
-        if _cost(part) <= self._longest_bytes and (best is None or (_cost(best), part.hash) < (_cost(part), best.hash)):
+        if part is not None and (best is None or (_cost(best), part.hash) < (_cost(part), best.hash)):
             self._longest = part
 
     def chosen(self) -> list[Part]:
@@ -143,30 +141,32 @@ def _cost(part: Part) -> int:
     return len(part.text.encode()) + _TEXT_COST
 
 
-def _part_of(texts: pa.Array, row: int, hashes: npt.NDArray[np.uint64], first_row: int) -> Part:
-    """Return the text, or of a long one two of its pieces, at a place that the hash decides."""
+def _part_of(texts: pa.Array, row: int, hashes: npt.NDArray[np.uint64], first_row: int, budget: int) -> Part | None:
+    """Return the text, or of a long one two of its pieces, at a place that the hash decides; None beyond the budget."""
     ends, data = bytes_of(texts)
     start, end = ends[row : row + 2].tolist()
     text = _compared(data, start, end, int(hashes[row]))
+    if len(text) + _TEXT_COST > budget:
+        return None
     digest = hashlib.blake2b(text, digest_size=_HASH_BITS // 8).digest()
     key = int(hashes[row]) << _HASH_BITS | int.from_bytes(digest, "little")
-    return Part(key, first_row + row, text.decode(), end - start <= WHOLE_BYTES)
+    return Part(key, first_row + row, str(text, "utf8"), end - start <= WHOLE_BYTES)
 
 
-def _compared(data: memoryview, start: int, end: int, key: int) -> bytes:
+def _compared(data: memoryview, start: int, end: int, key: int) -> memoryview:
     """Return of a text what is compared: two pieces as the engine is given them are cut again at their joint."""
     room = end - start - WHOLE_BYTES
     if room <= 0:
-        return bytes(data[start:end])
+        return data[start:end]
     place = start + key % room
     found = SAFE_CUT.search(data, place, place + PIECE_BYTES)
     pieces = cuts(data, found.end(), place + WHOLE_BYTES, PIECE_BYTES) if found else []
     if found and len(pieces) > 1:
-        return bytes(data[found.end() : pieces[1]])
+        return data[found.end() : pieces[1]]
     # Lines are long here: the pieces are what they are.
     places = [start, *cuts(data, start, end, PIECE_BYTES), end]
     first = key % max(1, len(places) - 2)
-    return bytes(data[places[first] : places[min(first + 2, len(places) - 1)]])
+    return data[places[first] : places[min(first + 2, len(places) - 1)]]
 
 
 def _unusual_rows(
@@ -185,7 +185,7 @@ def _unusual_rows(
     return np.asarray(rows[np.asarray(is_unusual, np.bool_)], np.int64)
 
 
-def _beyond_ascii(text: bytes) -> str:
+def _beyond_ascii(text: memoryview) -> str:
     letters = np.frombuffer(text, np.uint8)
     return letters[letters >= _FIRST_BEYOND_ASCII].tobytes().decode()
 
