@@ -118,12 +118,7 @@ def lake(home: Home) -> str:
     Raises:
         KappaError: a Parquet file is missing or is not as it was published, or another one lies there.
     """
-    note = home.current_note()
-    if note is None:
-        return "none yet"
-    _whole(home, note, LAKE)
-    files = list((home.current / LAKE).resolve().rglob("*.parquet"))
-    return f"{len(files)} Parquet files, {_megabytes(files)}"
+    return _part(home, LAKE, "*.parquet", "Parquet files")
 
 
 def report(home: Home) -> str:
@@ -132,12 +127,16 @@ def report(home: Home) -> str:
     Raises:
         KappaError: a file of it is missing or is not as it was drawn.
     """
+    return _part(home, REPORT, "*", "files")
+
+
+def _part(home: Home, part: str, pattern: str, kind: str) -> str:
     note = home.current_note()
     if note is None:
         return "none yet"
-    _whole(home, note, REPORT)
-    files = list((home.current / REPORT).resolve().rglob("*"))
-    return f"{len([file for file in files if file.is_file()])} files, {_megabytes(files)}"
+    _whole(home, note, part)
+    files = [path for path in (home.current / part).resolve().rglob(pattern) if path.is_file()]
+    return f"{len(files)} {kind}, {_megabytes(files)}"
 
 
 def generations(home: Home) -> str:

@@ -27,7 +27,8 @@ from pipelines.text_pieces import as_large, byte_lengths, cut, runs, slices
 from pipelines.tokenizer_files import TokenizerFile
 
 _LOG = logging.getLogger("kappa")
-PIECE_BYTES, WHOLE_BYTES = 1 << 14, 3 << 14
+PIECE_BYTES = 1 << 14
+WHOLE_BYTES = 3 * PIECE_BYTES
 # So much at once stays in a core's cache from Arrow through Python's strings to the engine: 8 MiB take a sixth longer.
 _SLICE_BYTES = 1 << 19
 _SEARCH_BYTES = 1 << 16
