@@ -55,6 +55,15 @@ def test_no_registry_host() -> None:
     assert {name: found[0] for name, body in texts() if (found := pattern.findall(body))} == {}
 
 
+def test_ci_runs_the_readme_s_commands_as_typed() -> None:
+    """A reader's environment lies inside the checkout; another one would hide what fails there."""
+    lines = (ROOT / ".ci" / "run").read_text("utf8").splitlines()
+    typed = re.findall(r"^(make \w+) ", (ROOT / "README.md").read_text("utf8"), re.MULTILINE)
+    assert typed == ["make run", "make test"]
+    assert [line for line in lines if line in typed] == typed
+    assert not [line for line in lines if "VENV" in line]
+
+
 def test_nothing_is_left_to_do() -> None:
     """No file holds a note of unfinished work."""
     pattern = re.compile(r"\b(?:TO" + "DO|FIX" + "ME|XX" + "X)\\b")
