@@ -104,7 +104,7 @@ class Swapping(LocalFileSystem):  # type: ignore[misc]
             for _ in range(self.publications):
                 self.publisher.publish()
 
-    def ls(self, path: str, detail: bool = False, **options: Any) -> Any:  # noqa: ANN401, FBT001, FBT002 - theirs
+    def ls(self, path: str, detail: bool = False, **options: Any) -> Any:  # noqa: ANN401 - theirs
         """List a folder."""
         self._step()
         return super().ls(path, detail, **options)
