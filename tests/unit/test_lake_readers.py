@@ -80,9 +80,9 @@ def came_out(publisher: Publisher, how: str, reads: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("how", HOW)
 def test_reads_in_another_process(publisher: Publisher, how: str) -> None:
-    """Each of 150 reads during publications is one generation's rows, all of them, or an error."""
-    seen = came_out(publisher, how, 150)
-    assert sum(seen.values()) == 150
+    """Each of 60 reads during publications is one generation's rows, all of them, or an error."""
+    seen = came_out(publisher, how, 60)
+    assert sum(seen.values()) == 60
     assert {rows for rows in seen if not rows.startswith("error: ")} <= RIGHT
     assert publisher.home.next_generation() > 2
 
