@@ -14,7 +14,7 @@ from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.generation import DATABASE, LAKE, NOTE, REPORT, SPILL, WAL, is_open
 from warehouse.holds import is_held
-from warehouse.home import Home
+from warehouse.home import KEPT_GENERATIONS, KEPT_S, Home
 from warehouse.reference_rows import FOLDER, load_reference, unread_files, user_files, user_folder
 from warehouse.reference_tables import USER_TABLES
 from warehouse.spill import left_spilled
@@ -140,7 +140,7 @@ def _part(home: Home, part: str, pattern: str, kind: str) -> str:
 
 
 def generations(home: Home) -> str:
-    """Return the generations that are kept, with their sizes.
+    """Return the generations that are kept, with their sizes, and which ones the next publication keeps.
 
     Raises:
         KappaError: one has no note, so it is not whole.
@@ -151,7 +151,9 @@ def generations(home: Home) -> str:
         if not (folder / NOTE).is_file():
             raise KappaError(f"{folder} is not whole", f"it has no {NOTE}", "move it away")
         parts.append(f"{number} ({_megabytes(folder.rglob('*'))})")
-    return ", ".join(parts) or "none yet"
+    if not parts:
+        return "none yet"
+    return f"{', '.join(parts)}; the last {KEPT_GENERATIONS} stay, and what was replaced within {KEPT_S // 60} minutes"
 
 
 def staging(home: Home) -> str:

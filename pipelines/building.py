@@ -18,7 +18,7 @@ from warehouse.database import build_database
 from warehouse.errors import KappaError
 from warehouse.generation import DATABASE, LAKE
 from warehouse.home import Home
-from warehouse.lake import write_lake
+from warehouse.lake import files_of, write_lake
 from warehouse.staging import Product, Staging, identity_of
 from warehouse.tables import GENERATIONS, TABLES
 
@@ -38,11 +38,11 @@ def build_warehouse(staging: Staging, home: Home, run_id: str, started_at: datet
     if (product := staging.reuse_whole(WAREHOUSE, identity)) is not None:
         return product
     with staging.build(WAREHOUSE, identity) as draft:
-        files = _lake_files(draft.folder / LAKE, parts, tables)
+        files = _lake_files(draft.folder / LAKE, generation, parts, tables)
         note = {"generation": generation, "run_id": run_id, "started_at": started_at, "finished_at": datetime.now(UTC)}
         earlier = _earlier_generations(staging, home, is_sample=parts[0].meta["is_sample"])
         generations = pa.concat_tables([earlier, _generation_rows(staging, parts, note)])
-        files["generations"] = write_lake(GENERATIONS, generations, draft.folder / LAKE)
+        files["generations"] = write_lake(GENERATIONS, [generations], draft.folder / LAKE, generation)
         draft.meta["rows"] = build_database(draft.folder / DATABASE, files)
         draft.meta.update(
             generation=generation, content=content, is_sample=parts[0].meta["is_sample"],
@@ -61,15 +61,14 @@ def _current_table(staging: Staging, table: str) -> Product:
     return product
 
 
-def _lake_files(lake: Path, parts: list[Product], tables: list[Product]) -> dict[str, list[Path]]:
+def _lake_files(lake: Path, generation: int, parts: list[Product], tables: list[Product]) -> dict[str, list[Path]]:
     """Write every table into the lake; return the staged file or files of each, which hold all columns."""
-    files: dict[str, list[Path]] = {"turns": []}
-    for part in parts:
-        write_lake(TABLES["turns"], pq.read_table(part.file(TURNS_FILE)).cast(TABLES["turns"].arrow_schema), lake)
-        files["turns"].append(part.file(TURNS_FILE))
+    files = {"turns": [part.file(TURNS_FILE) for part in parts]}
+    schema = TABLES["turns"].arrow_schema
+    write_lake(TABLES["turns"], (pq.read_table(path).cast(schema) for path in files["turns"]), lake, generation)
     for product in tables:
         name = table_of(product)
-        write_lake(TABLES[name], read_table(product), lake)
+        write_lake(TABLES[name], [read_table(product)], lake, generation)
         files[name] = [product.file(f"{name}.parquet")]
     return files
 
@@ -107,7 +106,7 @@ def _earlier_generations(staging: Staging, home: Home, *, is_sample: bool) -> pa
     folders = [home.current, *([staged.folder] if staged else [])]
     folders += [home.generations / str(number) for number in reversed(home.numbers())]
     for folder in folders:
-        with suppress(FileNotFoundError, pa.ArrowInvalid):
-            path = folder / LAKE / GENERATIONS.name / f"{GENERATIONS.name}.parquet"
-            return pq.ParquetFile(path).read().cast(GENERATIONS.arrow_schema)
+        for path in files_of(GENERATIONS, folder / LAKE):
+            with suppress(FileNotFoundError, pa.ArrowInvalid):
+                return pq.ParquetFile(path).read().cast(GENERATIONS.arrow_schema)
     return GENERATIONS.rows([])

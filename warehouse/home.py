@@ -15,6 +15,7 @@ import fcntl
 import logging
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ from warehouse.staging import CONTENTS, Product, Staging
 from warehouse.tables import GENERATIONS, tables_identity
 
 KEPT_GENERATIONS = 3
+KEPT_S = 3600
 
 
 class Home:
@@ -95,12 +97,14 @@ class Home:
 
     def _check_history(self) -> None:
         """Raise KappaError where the rows of earlier generations, which a new one takes over, have other columns."""
-        path = self.current / LAKE / GENERATIONS.name / f"{GENERATIONS.name}.parquet"
-        if self._has_our_tables() or not path.is_file():
+        if self._has_our_tables():
             return
         import pyarrow.parquet as pq  # noqa: PLC0415 - for this alone
 
-        if not pq.read_schema(path).equals(GENERATIONS.arrow_schema):
+        from warehouse.lake import files_of  # noqa: PLC0415 - the same
+
+        paths = files_of(GENERATIONS, self.current / LAKE)
+        if not all(pq.read_schema(path).equals(GENERATIONS.arrow_schema) for path in paths):
             raise KappaError(
                 f"{self.path} holds a warehouse of another kappa",
                 "the table generations, which a new state takes over, has other columns",
@@ -260,20 +264,36 @@ class Home:
             drawn = {f"{REPORT}/{path}": noted for path, noted in report.meta[CONTENTS].items()}
             files = warehouse.meta[CONTENTS] | drawn
             write_note(draft, {**_note_of(warehouse), "report": report.identity, "files": files})
-            shutil.rmtree(target, ignore_errors=True)
+            self._take_away(target)
             draft.rename(target)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
     def _swap(self, number: int) -> None:
+        replaced, target = self.current.resolve(), self.generations / str(number)
+        if replaced.is_dir() and replaced != target.resolve():
+            # Its time says from now on when it was replaced: nobody puts anything into it any more.
+            os.utime(replaced)
         _point(self.current, Path("generations") / str(number))
         for name in (DATABASE, LAKE, REPORT):
             if not (self.path / name).is_symlink():
                 _point(self.path / name, Path("current") / name)
 
+    def _outdated(self) -> list[Path]:
+        """Return the generations that are not among the last ones and were replaced longer ago than readers hold."""
+        earlier = [self.generations / str(number) for number in self.numbers()[:-KEPT_GENERATIONS]]
+        return [folder for folder in earlier if time.time() - folder.stat().st_mtime > KEPT_S]
+
+    def _take_away(self, folder: Path) -> None:
+        """Remove a generation in one moment for those who read it by path: half of one is never found."""
+        waste = self.generations / f".new-{folder.name}-{uuid.uuid4().hex[:8]}"
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(waste)
+        shutil.rmtree(waste, ignore_errors=True)
+
     def _clean(self) -> None:
-        for number in self.numbers()[:-KEPT_GENERATIONS]:
-            shutil.rmtree(self.generations / str(number), ignore_errors=True)
+        for folder in self._outdated():
+            self._take_away(folder)
         for left in [*self.left_over(), *self.foreign()]:
             if left.is_symlink() or left.is_file():
                 left.unlink(missing_ok=True)

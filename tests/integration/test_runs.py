@@ -62,7 +62,7 @@ def test_turns_by_the_chat_template(full: Kappa) -> None:
 
 
 def test_every_declared_table_is_in_database_and_lake(full: Kappa) -> None:
-    """Each declared table has its columns in DuckDB, and each stored one with rows has the same number in Parquet."""
+    """Each declared table has its columns in DuckDB, and each stored one has the same number of rows in Parquet."""
     for name, table in TABLES.items():
         names = [row[0] for row in full.rows(f"DESCRIBE {name}")]
         assert names == list(table.names), name

@@ -30,7 +30,7 @@ def parquet(kappa: Kappa) -> dict[str, bytes]:
         for path, body in found.items()
         if path.endswith(".parquet")
         and "/warehouse/" not in path
-        and not any(f"{name}.parquet" in path for name in TIMED)
+        and not any(Path(path).name.startswith((f"{name}.parquet", f"{name}-g")) for name in TIMED)
     }
 
 

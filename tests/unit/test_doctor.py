@@ -61,6 +61,8 @@ def test_a_good_home(home: Home) -> None:
     assert found["warehouse"] == "generation 1 (real data sets), 1 series, 2 turns"
     assert "Parquet files, " in found["lake"]
     assert found["generations kept"].startswith("1 (")
+    # 3600 s
+    assert found["generations kept"].endswith("MB); the last 3 stay, and what was replaced within 60 minutes")
     assert found["staging"].startswith("real data sets: ")
     assert found["left by killed runs"] == "nothing"
     assert wrong(home) == {}
@@ -177,7 +179,7 @@ def test_the_sign_of_rows_that_cannot_be_used(
         (other_layout, "home folder", ("layout 2", "choose another folder")),
         (broken_database, "warehouse", ("is not whole", "warehouse.duckdb has 25000 bytes", "run `kappa run`")),
         (half_a_database, "warehouse", ("is not whole", "warehouse.duckdb has ", "run `kappa run`")),
-        (no_lake, "lake", ("is not whole", "lake/sources/sources.parquet is missing", "run `kappa run`")),
+        (no_lake, "lake", ("is not whole", "lake/sources/sources-g1.parquet is missing", "run `kappa run`")),
         (no_generation, "warehouse", ("leads nowhere", "run `kappa run` again")),
         (no_note, "generations kept", ("generations/0 is not whole", "move it away")),
         (a_log, "left beside the tables", ("warehouse.duckdb.wal", "the next `kappa run` removes")),

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ import pytest
 from warehouse import home as module
 from warehouse.errors import KappaError
 from warehouse.generation import DATABASE, LAKE, NOTE, REPORT, replace_report
-from warehouse.home import KEPT_GENERATIONS, Home
+from warehouse.home import KEPT_S, Home
 from warehouse.staging import Product
 from warehouse.tables import GENERATIONS, tables_identity
 
@@ -53,6 +54,13 @@ def publish(home: Home, *numbers: int) -> None:
     """Publish these generations one after another."""
     for number in numbers:
         assert home.publish(warehouse(home, number), report(home, str(number))) == number
+
+
+def replaced_ago(home: Home, seconds: float, *numbers: int) -> None:
+    """Let these generations have been replaced that long ago."""
+    for number in numbers:
+        when = time.time() - seconds
+        os.utime(home.generations / str(number), (when, when))
 
 
 class TestFolder:
@@ -236,11 +244,44 @@ class TestPublish:
         }  # fmt: skip
 
     def test_three_are_kept(self, home: Home) -> None:
-        """Of five generations the last three remain, and numbers go on."""
-        publish(home, 1, 2, 3, 4, 5)
+        """Of five generations the last three remain where no reader can be in the others, and numbers go on."""
+        publish(home, 1, 2, 3, 4)
+        replaced_ago(home, KEPT_S + 60, 1, 2, 3)
+        publish(home, 5)
         # 5 - 3 = 2 are gone
         assert (home.numbers(), home.next_generation()) == ([3, 4, 5], 6)
         assert home.database().read_text("utf8") == "5"
+
+    def test_an_hour_is_kept(self, home: Home) -> None:
+        """A generation outside the last three stays for an hour after it was replaced, however many follow it."""
+        publish(home, 1, 2, 3, 4, 5, 6)
+        assert home.numbers() == [1, 2, 3, 4, 5, 6]
+        replaced_ago(home, KEPT_S + 60, 1, 4)
+        replaced_ago(home, KEPT_S - 60, 2)
+        publish(home, 7)
+        # 1 was replaced 61 minutes ago, 2 59 minutes, 3 just now; 5 6 7 are the last three
+        assert home.numbers() == [2, 3, 5, 6, 7]
+
+    def test_the_hour_begins_when_it_is_replaced(self, home: Home) -> None:
+        """A generation that was current for a day is kept for an hour from its end; publishing it again is no end."""
+        publish(home, 1)
+        replaced_ago(home, 24 * 3600, 1)
+        publish(home, 1)
+        assert time.time() - (home.generations / "1").stat().st_mtime > KEPT_S
+        publish(home, 2, 3, 4)
+        assert home.numbers() == [1, 2, 3, 4]
+
+    def test_an_old_one_goes_in_one_moment(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whoever reads by a resolved path finds a whole generation or none: it is renamed before files go."""
+        publish(home, 1, 2, 3)
+        replaced_ago(home, KEPT_S + 60, 1)
+        removed: list[str] = []
+        remove = shutil.rmtree
+        monkeypatch.setattr(module.shutil, "rmtree", lambda way, **_: (removed.append(way.name), remove(way, True)))
+        publish(home, 4)
+        assert home.numbers() == [2, 3, 4]
+        assert any(name.startswith(".new-1-") for name in removed)
+        assert "1" not in removed
 
     def test_numbers_are_numbers(self, home: Home) -> None:
         """Ten comes after nine, and other names are no generations."""
@@ -277,13 +318,16 @@ class TestPublish:
         assert not list(home.generations.glob(".*"))
 
     def test_a_reader_stays_in_its_generation(self, home: Home) -> None:
-        """A resolved path and an open file stay readable while two more generations come."""
+        """A resolved path stays readable for an hour, an open file for as long as it is open."""
         publish(home, 1)
         path = home.database()
         with path.open(encoding="utf8") as handle:
             publish(home, 2, 3, 4)
+            assert path.is_file()
+            replaced_ago(home, KEPT_S + 60, 1)
+            publish(home, 5)
             assert handle.read() == "1"
-        # 1 is the fourth last
+        # 1 is the fifth last, replaced 61 minutes ago
         assert not path.exists()
 
     def test_killed_before_the_swap(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,7 +447,7 @@ def _look(path: Path, ready, stop, seen) -> None:  # type: ignore[no-untyped-def
     wrong: list[str] = []
     looks = 0
     while not stop.is_set():
-        # `current` first: the paths behind it are of one generation, of which three are kept
+        # `current` first: the paths behind it are of one generation, which is kept for an hour
         folder = (path / "current").resolve()
         try:
             number = json.loads((folder / NOTE).read_text("utf8"))["generation"]
@@ -411,9 +455,7 @@ def _look(path: Path, ready, stop, seen) -> None:  # type: ignore[no-untyped-def
             if texts != {str(number)} or folder.name != str(number):
                 wrong.append(f"{folder.name}: {texts}")
         except OSError as error:
-            # a reader that slept while three more came may find its generation gone, any other may not
-            if int((path / "current").resolve().name) < int(folder.name) + KEPT_GENERATIONS:
-                wrong.append(repr(error))
+            wrong.append(repr(error))
         looks += 1
         ready.set()
     seen.put((looks, wrong))

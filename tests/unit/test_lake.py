@@ -1,58 +1,68 @@
-"""Parquet at rest: Hive folders, the same bytes for the same rows, and every row found again."""
+"""Parquet at rest: one folder a table, the same bytes for the same rows, and every row found again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from warehouse.lake import ROW_GROUP_ROWS, write_lake, write_table
+from warehouse.lake import ROW_GROUP_ROWS, files_of, write_lake, write_table
 from warehouse.schema import Field, Table
-from warehouse.tables import SUMMARY, TURNS
+from warehouse.tables import GENERATIONS, REJECTS, SUMMARY, TURNS
 
 SeriesOf = Callable[..., pa.Table]
 
 
 def test_partitions(tmp_path: Path, turns_table: SeriesOf) -> None:
-    """A partitioned table has a folder a value of each column, and the columns are not repeated in the file."""
+    """A partitioned table has a file a value of each column, all in one folder, with every column in each."""
     data = pa.concat_tables([turns_table([("a", 0, 0, 3, 2)], "w2"), turns_table([("b", 0, 0, 4, 1)], "w1")])
-    written = write_lake(TURNS, data, tmp_path)
-    series = "tokenizer=llama-3.1/counting=text/turns.parquet"
+    written = write_lake(TURNS, [data], tmp_path, 7)
     # 2 workloads, in the order of their names
-    assert written == [tmp_path / f"turns/workload={name}/{series}" for name in ("w1", "w2")]
-    names = pq.read_schema(written[0]).names
-    assert names == [name for name in TURNS.names if name not in TURNS.partition_by]
-    # a dataset reader puts the columns back
+    assert written == [tmp_path / f"turns/turns-g7-{name}-llama-3.1-text.parquet" for name in ("w1", "w2")]
+    assert [pq.read_schema(path).names for path in written] == [list(TURNS.names)] * 2
     found = ds.dataset(tmp_path / "turns", partitioning="hive").to_table()
-    assert set(found.column_names) == set(TURNS.names)
-    assert sorted(found["workload"].to_pylist()) == ["w1", "w2"]
+    assert TURNS.conform(found).sort_by("workload").equals(data.sort_by("workload"))
 
 
-def test_adding_a_series_leaves_the_others(tmp_path: Path, turns_table: SeriesOf) -> None:
-    """Series are written one after another into one lake."""
-    for name in ("w1", "w2"):
-        write_lake(TURNS, turns_table([("a", 0, 0, 3, 2)], name), tmp_path)
-    # 1 + 1 files
-    assert len(list(tmp_path.rglob("*.parquet"))) == 2
+def test_series_are_written_one_after_another(tmp_path: Path, turns_table: SeriesOf) -> None:
+    """Parts come one at a time, so that one is in memory; one without rows has no file where others have rows."""
+    parts = (turns_table([("a", 0, 0, 3, 2)] * rows, name) for rows, name in ((1, "w1"), (0, "w2"), (1, "w3")))
+    # 1 + 0 + 1 files
+    assert len(write_lake(TURNS, parts, tmp_path, 1)) == 2
 
 
-def test_no_partition(tmp_path: Path) -> None:
-    """A table that is not partitioned is one file, also without rows."""
-    written = write_lake(SUMMARY, SUMMARY.rows([]), tmp_path)
-    assert written == [tmp_path / "summary/summary.parquet"]
+@pytest.mark.parametrize("table", [SUMMARY, TURNS, REJECTS], ids=lambda table: table.name)
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_a_table_without_rows(tmp_path: Path, table: Table, parts: int) -> None:
+    """It is one file with all columns, partitioned or not, and every reader of the folder finds them."""
+    written = write_lake(table, [table.rows([])] * min(parts, 2 if table.partition_by else 1), tmp_path, 3)
+    assert written == [tmp_path / f"{table.name}/{table.name}-g3.parquet"]
     # 0 rows with the declared schema
-    table = pq.read_table(written[0])
-    assert (table.num_rows, table.schema.equals(SUMMARY.arrow_schema, check_metadata=True)) == (0, True)
+    found = pq.read_table(written[0])
+    assert (found.num_rows, found.schema.equals(table.arrow_schema, check_metadata=True)) == (0, True)
+    for data in (ds.dataset(tmp_path / table.name).to_table(), pq.read_table(tmp_path / table.name)):
+        assert (data.num_rows, tuple(data.column_names)) == (0, table.names)
+    query = f"FROM read_parquet('{tmp_path}/{table.name}/**/*.parquet', hive_partitioning = true)"
+    with duckdb.connect() as connection:
+        relation = connection.sql(query)
+        assert (tuple(relation.columns), relation.fetchall()) == (table.names, [])
+    frame = pd.read_parquet(tmp_path / table.name)
+    assert (tuple(frame.columns), len(frame)) == (table.names, 0)
 
 
-def test_empty_partitioned_table(tmp_path: Path) -> None:
-    """Without rows there is no partition and no file."""
-    # 0 partitions
-    assert write_lake(TURNS, TURNS.rows([]), tmp_path) == []
+def test_files_of_an_older_kappa(tmp_path: Path) -> None:
+    """The file of a table is found where its name carries no generation too."""
+    for name in ("generations.parquet", "generations-g2.parquet"):
+        (tmp_path / name / "generations").mkdir(parents=True)
+        (tmp_path / name / "generations" / name).touch()
+        assert files_of(GENERATIONS, tmp_path / name) == [tmp_path / name / "generations" / name]
+    assert files_of(GENERATIONS, tmp_path / "none") == []
 
 
 def test_same_rows_same_bytes(tmp_path: Path, turns_table: SeriesOf) -> None:
@@ -60,14 +70,14 @@ def test_same_rows_same_bytes(tmp_path: Path, turns_table: SeriesOf) -> None:
     rows = [(f"s{n}", m, n * m, m + 1, n) for n in range(50) for m in range(4)]
     whole = turns_table(rows)
     chunks = pa.concat_tables([turns_table(rows[:7]), turns_table(rows[7:])])
-    one = write_lake(TURNS, whole, tmp_path / "a")[0].read_bytes()
-    assert one == write_lake(TURNS, whole, tmp_path / "b")[0].read_bytes()
-    assert one == write_lake(TURNS, chunks, tmp_path / "c")[0].read_bytes()
+    one = write_lake(TURNS, [whole], tmp_path / "a", 1)[0].read_bytes()
+    assert one == write_lake(TURNS, [whole], tmp_path / "b", 2)[0].read_bytes()
+    assert one == write_lake(TURNS, [chunks], tmp_path / "c", 1)[0].read_bytes()
 
 
 def test_units_travel_with_the_file(tmp_path: Path, turns_table: SeriesOf) -> None:
     """A reader of the Parquet alone finds unit and description of each column, and the grain."""
-    path = write_lake(TURNS, turns_table([("a", 0, 0, 3, None)]), tmp_path)[0]
+    path = write_lake(TURNS, [turns_table([("a", 0, 0, 3, None)])], tmp_path, 1)[0]
     field = pq.read_schema(path).field("cached_tokens")
     assert field.metadata[b"unit"] == b"tokens"
     assert field.metadata[b"description"].startswith(b"K: tokens")

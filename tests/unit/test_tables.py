@@ -21,6 +21,7 @@ from warehouse.checks import not_monotone, violations
 from warehouse.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.home import Home
+from warehouse.lake import files_of
 from warehouse.tables import TABLES
 
 Chat = Callable[..., dict[str, Any]]
@@ -175,7 +176,7 @@ class TestWarehouse:
     @staticmethod
     def generations(lab: Any) -> pa.Table:  # noqa: ANN401
         """Return the table `generations` of the lake."""
-        path = lab.home.current / "lake/generations/generations.parquet"
+        (path,) = files_of(TABLES["generations"], lab.home.current / "lake")
         return pq.read_table(path).cast(TABLES["generations"].arrow_schema)
 
     def test_the_same_inputs_give_the_same_tables(self, full: Any, tmp_path: Path) -> None:  # noqa: ANN401

@@ -22,7 +22,7 @@ from warehouse.home import Home
 
 RECORDS = [[{"Context": "F" * 9, "Question": "qq"}], [{"Context": "F" * 9, "Question": "q"}], []]
 LOOKS = (doctor_home.warehouse, doctor_home.lake, doctor_home.report, doctor_home.beside)
-PART = Path("lake", "turns", "workload=finqa", "tokenizer=llama-3.1", "counting=text", "turns.parquet")
+PART = Path("lake", "turns", "turns-g1-finqa-llama-3.1-text.parquet")
 DELETE = "import duckdb, os, sys\nc = duckdb.connect(sys.argv[1])\n{}c.execute('DELETE FROM turns')\n{}"
 
 
@@ -110,7 +110,7 @@ DAMAGES = [
     (no_database, "warehouse.duckdb is missing"),
     (cut_database, "warehouse.duckdb has 5000 bytes, not "),
     (empty_database, "warehouse.duckdb has 0 bytes, not "),
-    (no_table, "lake/summary/summary.parquet is missing"),
+    (no_table, "lake/summary/summary-g1.parquet is missing"),
     (no_partition, f"{PART} is missing"),
     (other_bytes, f"{PART} has other content"),
     (one_more, f"{PART.with_name('copy.parquet')} is not kappa's"),
