@@ -115,7 +115,7 @@ def test_cuts_become_rejects() -> None:
     assert (end.record, end.reason, end.detail) == (
         3, "truncated", "the file ends inside an element, at byte 1,234,567"
     )  # fmt: skip
-    line = cut_reject("f", Cut(4, 12, "not JSON", is_end=False))
+    line = cut_reject("f", Cut(4, 12, "not JSON", "not_an_object"))
     # byte 12 needs no separator
     assert (line.record, line.reason, line.detail) == (4, "not_an_object", "not JSON, at byte 12")
 
