@@ -35,7 +35,8 @@ def write_lake(table: Table, data: pa.Table, lake: Path) -> list[Path]:
         write_table(data, base / f"{table.name}.parquet")
         return [base / f"{table.name}.parquet"]
     written = []
-    for values in sorted(set(zip(*(data[name].to_pylist() for name in table.partition_by), strict=True))):
+    groups = data.group_by(list(table.partition_by)).aggregate([]).to_pylist()
+    for values in sorted(tuple(group[name] for name in table.partition_by) for group in groups):
         part = data
         for name, value in zip(table.partition_by, values, strict=True):
             part = part.filter(pc.equal(part[name], value))

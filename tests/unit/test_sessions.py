@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 
 from pipelines import sessions
 from pipelines.messages import MESSAGES_SCHEMA, OWNERS, OWNERS_SCHEMA, Messages
+from pipelines.rejects import REJECTED, Reject, without_surrogates
 from pipelines.sessions import (
-    REJECTED,
     SESSIONS,
     SESSIONS_SCHEMA,
     USER,
     MessageBuffer,
-    Reject,
     SessionsWriter,
-    without_surrogates,
 )
 from warehouse.tables import REJECTS
 
@@ -128,7 +126,8 @@ def test_rejects_in_the_order_of_the_files(writer: SessionsWriter) -> None:
         writer.records[path] += 2
     for path, record in (("a", 1), ("b", 1), ("a", 0), ("b", 0)):
         writer.reject(Reject(path, record, "unknown_role", "role '\ud800'", "id\udfff"))
-    rows = writer.rejects_table().to_pylist()
+    writer.close()
+    rows = pq.read_table(writer.folder / REJECTED).to_pylist()
     # b was read first
     assert [(row["path"], row["record"]) for row in rows] == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
     assert (rows[0]["workload"], rows[0]["level"], rows[0]["turn_index"]) == ("w", "record", None)
