@@ -30,6 +30,7 @@ SESSIONS = "sessions.parquet"
 FLUSH_MESSAGES = 8192
 FLUSH_CHARACTERS = 8 << 20
 
+
 @dataclass
 class MessageBuffer:
     """Messages as Python values until they are worth a batch."""

@@ -126,7 +126,7 @@ def _open(file: InputFile) -> pq.ParquetFile:
     remedy = "look at the data set's page: its layout changed"
     for column in COLUMNS:
         outer, inner = column.split(".")
-        if column not in paths or not pa.types.is_struct(schema.field(outer).type):
+        if column not in paths or outer not in schema.names or not pa.types.is_struct(schema.field(outer).type):
             raise KappaError(f"{file.path} has no column {column}", f"it has {', '.join(sorted(paths))}"[:200], remedy)
         if not is_text(kind := schema.field(outer).type.field(inner).type):
             raise KappaError(f"column {column} of {file.path} holds no text", f"its type is {kind}", remedy)

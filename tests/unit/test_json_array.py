@@ -254,7 +254,18 @@ def test_a_deep_value_that_ends_with_the_file(elements: Elements) -> None:
     assert found[1:] == [Cut(1, 8, "not JSON", "not_an_object"), Element(2, {"a": 2.0})]
 
 
-JUNK = [b"x", b"}", b'{"a":', b'"', b"\xff", b"\xed\xa0\x80", b"\xed\xb2\x80", b"\xe2\x82", "\u20ac".encode(), "\U0001f600".encode()]
+JUNK = [
+    b"x",
+    b"}",
+    b'{"a":',
+    b'"',
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\xed\xb2\x80",
+    b"\xe2\x82",
+    "\u20ac".encode(),
+    "\U0001f600".encode(),
+]
 PIECE = st.sampled_from([*JUNK, b" ", b"\r", b"\xef\xbb\xbf", b'{"a":"\xc3\xa9"}', b"[]", b"1"])
 
 
@@ -281,7 +292,9 @@ def places(raw: bytes) -> list[tuple[int, bool]]:
 
 
 @settings(ANY_SIZE, max_examples=400)
-@given(lines=st.lists(st.lists(PIECE, max_size=6).map(b"".join), max_size=8), step=st.integers(1, 30), crlf=st.booleans())
+@given(
+    lines=st.lists(st.lists(PIECE, max_size=6).map(b"".join), max_size=8), step=st.integers(1, 30), crlf=st.booleans()
+)
 def test_places_are_those_of_a_slow_reader(elements: Elements, lines: list[bytes], step: int, crlf: bool) -> None:
     """Whatever stands in lines, and wherever a block ends, the byte of each that is not JSON is the file's byte."""
     raw = b"x\n" + (b"\r\n" if crlf else b"\n").join(lines)
