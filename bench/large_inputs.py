@@ -1,7 +1,8 @@
 """What is large or repeated, measured: `python -m bench.large_inputs`.
 
 A message of 50 MB, a JSON record of 300 MB, stories in 30 rows, a conversation of thousands of turns, millions of
-elements that are no record: at a quarter, at half and at all of the size, each in a new process. Linear is a ratio of 2.
+elements that are no record: at a quarter, at half and at all of the size, each in a new process. Linear is a ratio
+of 2.
 """
 
 from __future__ import annotations
@@ -78,15 +79,15 @@ def repeated_story(root: Path, rows: float) -> str:
 
 def numbers(root: Path, millions: float) -> str:
     """Write an array of one conversation and so many million numbers; return its workload."""
-    return write_junk(root, "[", ",", "1", millions, "]")
+    return write_junk(root, "[", ",1", millions, "]")
 
 
 def lines_not_json(root: Path, millions: float) -> str:
     """Write one conversation and so many million lines that are not JSON; return its workload."""
-    return write_junk(root, "", "\n", "x", millions, "\n")
+    return write_junk(root, "", "\nx", millions, "\n")
 
 
-def write_junk(root: Path, begin: str, joint: str, junk: str, millions: float, end: str) -> str:  # noqa: PLR0913
+def write_junk(root: Path, begin: str, junk: str, millions: float, end: str) -> str:
     """Write one conversation and what is no record behind it into the first of ShareGPT's files."""
     name = write_chats(root, [[{"from": "human", "value": "Hello"}]])
     path = root / workload(name).repo_id / PARTS[0]
@@ -94,7 +95,7 @@ def write_junk(root: Path, begin: str, joint: str, junk: str, millions: float, e
     with path.open("w", encoding="ascii") as file:
         file.write(begin + json.dumps(record))
         for _ in range(round(millions * 1000)):
-            file.write((joint + junk) * 1000)
+            file.write(junk * 1000)
         file.write(end)
     return name
 

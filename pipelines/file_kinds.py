@@ -41,9 +41,9 @@ ERRORS = (OSError, ValueError, MemoryError, pa.ArrowException)
 
 
 def kind_of_file(head: bytes) -> tuple[str, str] | None:
-    """Return what a file is that begins so, and what to do with it; None where nothing is known.
+    r"""Return what a file is that begins so, and what to do with it; None where nothing is known.
 
-    >>> kind_of_file(b"\\x1f\\x8b\\x08")
+    >>> kind_of_file(b"\x1f\x8b\x08")
     ('is gzip-compressed', 'unpack it, or tell its owner')
     """
     return next(((what, remedy) for what, begin, remedy in _KINDS if begin.match(head)), None)

@@ -11,13 +11,12 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pipelines.json_bytes import SURROGATES, byte_length
-from pipelines.json_deep import MAX_DEPTH, Whole, is_deep, skip
+from pipelines.json_deep import MAX_DEPTH, Whole, decoded, is_deep, skip
 from pipelines.json_repeats import RepeatDecoder
 
 # A record that the end of the buffer cuts is decoded twice: few are, of those that are a fraction of a step long.
@@ -58,9 +57,6 @@ class Cut:
     def is_end(self) -> bool:
         """Whether nothing behind it was read."""
         return self.reason == TRUNCATED
-
-
-Decode = Callable[[str, int], tuple[Any, int]]
 
 
 class _Buffer:
@@ -126,7 +122,7 @@ class _Buffer:
             self.fill()
         while True:
             try:
-                value, end = _decoded(self.decode, self.text, self.position)
+                value, end = decoded(self.decode, self.text, self.position)
             except ValueError as error:
                 if self._is_whole(error) or not self.fill():
                     return Cut(index, self.byte(self.position), self.why())
@@ -162,21 +158,6 @@ class _Buffer:
         line = self.text[self.position : end]
         self.consume(end)
         return line
-
-
-def _decoded(decode: Decode, text: str, position: int) -> tuple[Any, int]:
-    """Decode a value; the end is -1 where it has more than `MAX_DEPTH` levels and more than Python can decode.
-
-    Behind a deep stack of callers Python has fewer levels left: a thread of its own has them all.
-    """
-    try:
-        return decode(text, position)
-    except RecursionError:
-        with ThreadPoolExecutor(1) as thread:
-            try:
-                return thread.submit(decode, text, position).result()
-            except RecursionError:
-                return None, -1
 
 
 def read_elements(
@@ -236,7 +217,7 @@ def _element(buffer: _Buffer, line: str, position: int, index: int) -> tuple[Ele
     """Return the element at a place of the line that the buffer just consumed, and where the next one begins."""
     place, rest = buffer.position - len(line) + position, Whole(line, position)
     try:
-        value, rest.position = _decoded(buffer.decode, line, position)
+        value, rest.position = decoded(buffer.decode, line, position)
     except ValueError:
         return _broken(buffer, index, place), len(line)
     if rest.position < 0:

@@ -31,9 +31,9 @@ codecs.register_error(SURROGATES, _invalid_byte)
 
 
 def byte_length(text: str) -> int:
-    """Return how many bytes of the file a text was that was decoded with `SURROGATES`.
+    r"""Return how many bytes of the file a text was that was decoded with `SURROGATES`.
 
-    >>> byte_length("a\\u20ac"), byte_length(b"\\xff\\xed\\xa0\\x80".decode("utf-8", SURROGATES))
+    >>> byte_length("a\u20ac"), byte_length(b"\xff\xed\xa0\x80".decode("utf-8", SURROGATES))
     (4, 4)
     """
     if text.isascii():

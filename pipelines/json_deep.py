@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,6 +50,21 @@ class Whole:
     def consume(self, position: int) -> None:
         """Go on at a later place."""
         self.position = position
+
+
+def decoded(decode: Callable[[str, int], tuple[Any, int]], text: str, position: int) -> tuple[Any, int]:
+    """Decode a value; the end is -1 where it has more than `MAX_DEPTH` levels and more than Python can decode.
+
+    Behind a deep stack of callers Python has fewer levels left: a thread of its own has them all.
+    """
+    try:
+        return decode(text, position)
+    except RecursionError:
+        with ThreadPoolExecutor(1) as thread:
+            try:
+                return thread.submit(decode, text, position).result()
+            except RecursionError:
+                return None, -1
 
 
 def is_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value

@@ -236,7 +236,8 @@ def test_a_deep_value_over_many_blocks(elements: Elements, step: int) -> None:
 
 @pytest.mark.parametrize(
     "inside",
-    [b"[1,]", b"[,1]", b'{"a"}', b'{"a":}', b'{1:2}', b'{"a":1,}', b"01", b"1.", b"-", b"tru", b'"\\x"', b'"\\u12g4"', b"]", b"}"],
+    [b"[1,]", b"[,1]", b'{"a"}', b'{"a":}', b"{1:2}", b'{"a":1,}', b"01", b"1.", b"-", b"tru", b'"\\x"', b'"\\u12g4"',
+     b"]", b"}"],
 )  # fmt: skip
 def test_a_deep_value_that_is_not_json(elements: Elements, inside: bytes) -> None:
     """It is the end of an array as any other, at its first byte; a bad line is a bad line."""
