@@ -1,7 +1,8 @@
 """What is large or repeated, measured: `python -m bench.large_inputs`.
 
-A message of 50 MB, a JSON record of 300 MB, stories in 30 rows, a conversation of thousands of turns: at a quarter, at
-half and at all of the size, each in a new process. Linear is a ratio of 2.
+A message of 50 MB, a JSON record of 300 MB, stories in 30 rows, a conversation of thousands of turns, millions of
+elements that are no record: at a quarter, at half and at all of the size, each in a new process. Linear is a ratio
+of 2.
 """
 
 from __future__ import annotations
@@ -76,10 +77,35 @@ def repeated_story(root: Path, rows: float) -> str:
     return "narrativeqa"
 
 
+def numbers(root: Path, millions: float) -> str:
+    """Write an array of one conversation and so many million numbers; return its workload."""
+    return write_junk(root, "[", ",1", millions, "]")
+
+
+def lines_not_json(root: Path, millions: float) -> str:
+    """Write one conversation and so many million lines that are not JSON; return its workload."""
+    return write_junk(root, "", "\nx", millions, "\n")
+
+
+def write_junk(root: Path, begin: str, junk: str, millions: float, end: str) -> str:
+    """Write one conversation and what is no record behind it into the first of ShareGPT's files."""
+    name = write_chats(root, [[{"from": "human", "value": "Hello"}]])
+    path = root / workload(name).repo_id / PARTS[0]
+    (record,) = json.loads(path.read_text("ascii"))
+    with path.open("w", encoding="ascii") as file:
+        file.write(begin + json.dumps(record))
+        for _ in range(round(millions * 1000)):
+            file.write(junk * 1000)
+        file.write(end)
+    return name
+
+
 CASES: dict[str, tuple[Callable[[Path, float], str], tuple[float, ...], str]] = {
     "one message": (long_message, (12.5, 25, 50), "MB"),
     "one JSON record": (long_record, (75, 150, 300), "MB"),
     "one conversation": (long_conversation, (10_000, 20_000, 40_000), "turns"),
+    "numbers": (numbers, (0.75, 1.5, 3), "million"),
+    "lines not JSON": (lines_not_json, (0.25, 0.5, 1), "million"),
     "30 stories": (repeated_story, (1, 30), "rows each"),
 }
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.json_array import Cut
-from pipelines.sessions import ASSISTANT, SYSTEM, TOOL, USER, Reject
+from pipelines.rejects import FILE_LEVEL, RECORD_LEVEL, Reject
+from pipelines.sessions import ASSISTANT, SYSTEM, TOOL, USER
 
 ROLES = {
     **dict.fromkeys(("human", "user"), USER),
@@ -93,9 +94,9 @@ def require_request(roles: list[int], session_id: str) -> None:
 
 
 def cut_reject(path: str, cut: Cut) -> Reject:
-    """Return the reject of an element that is not whole."""
-    reason = "truncated" if cut.is_end else "not_an_object"
-    return Reject(path, cut.index, reason, f"{cut.why}, at byte {cut.byte:,}")
+    """Return the reject of an element that cannot be used; of the file, where it could be read no further."""
+    level = FILE_LEVEL if cut.is_end else RECORD_LEVEL
+    return Reject(path, cut.index, cut.reason, f"{cut.why}, at byte {cut.byte:,}", level=level)
 
 
 def kind_of(value: object) -> str:

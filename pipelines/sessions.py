@@ -6,7 +6,6 @@ questions; those may stand anywhere behind it, `position` orders them. Text stay
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.messages import MESSAGES_SCHEMA, MessagesWriter
-from warehouse.tables import REJECTS
+from pipelines.rejects import Reject, RejectsWriter, without_surrogates
 
 USER, ASSISTANT, SYSTEM, TOOL, DOCUMENT, QUESTION = range(6)
 ROLE_NAMES = ("user", "assistant", "system", "tool", "document", "question")
@@ -26,28 +25,10 @@ ROLE_NAMES = ("user", "assistant", "system", "tool", "document", "question")
 SESSIONS_SCHEMA = pa.schema(
     [("session", pa.int32()), ("session_id", pa.string()), ("path", pa.string()), ("record", pa.int64())]
 )
-SESSIONS, REJECTED = "sessions.parquet", "rejects.parquet"
+SESSIONS = "sessions.parquet"
 
 FLUSH_MESSAGES = 8192
 FLUSH_CHARACTERS = 8 << 20
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def without_surrogates(text: str) -> str:
-    """Return the text with each lone surrogate as U+FFFD, the one thing that Arrow and the counters cannot hold."""
-    return _SURROGATE.sub("\ufffd", text)
-
-
-@dataclass(frozen=True)
-class Reject:
-    """One record that is left out, and why; `detail` never holds text of the data set beyond a role's name."""
-
-    path: str
-    record: int
-    reason: str
-    detail: str
-    session_id: str | None = None
 
 
 @dataclass
@@ -100,11 +81,10 @@ class SessionsWriter:
     def __init__(self, folder: Path, workload: str) -> None:
         """Open the files in `folder`."""
         self.folder = folder
-        self.workload = workload
         self.buffer = MessageBuffer()
         self.session_ids: list[str] = []
         self.origins: list[tuple[str, int]] = []
-        self.rejects: list[Reject] = []
+        self.rejects = RejectsWriter(folder, workload)
         self.records: Counter[str] = Counter()
         self.kept = 0
         self.messages = 0
@@ -134,8 +114,8 @@ class SessionsWriter:
             self.flush()
 
     def reject(self, reject: Reject) -> None:
-        """Note a record that is left out."""
-        self.rejects.append(reject)
+        """Note what is left out."""
+        self.rejects.add(reject)
 
     def flush(self) -> None:
         """Write what is buffered."""
@@ -169,24 +149,4 @@ class SessionsWriter:
         ]
         sessions = pa.table(dict(zip(SESSIONS_SCHEMA.names, columns, strict=True)), schema=SESSIONS_SCHEMA)
         pq.write_table(sessions, self.folder / SESSIONS)
-        pq.write_table(self.rejects_table(), self.folder / REJECTED)
-
-    def rejects_table(self) -> pa.Table:
-        """Return the rejects in the order of the files and records."""
-        order = {path: n for n, path in enumerate(self.records)}
-        rows = sorted(self.rejects, key=lambda reject: (order.get(reject.path, len(order)), reject.record))
-        return REJECTS.rows([_reject_row(self.workload, row) for row in rows])
-
-
-def _reject_row(workload: str, reject: Reject) -> dict[str, object]:
-    session_id = None if reject.session_id is None else without_surrogates(reject.session_id)
-    return {
-        "workload": workload,
-        "path": reject.path,
-        "record": reject.record,
-        "level": "record",
-        "session_id": session_id,
-        "turn_index": None,
-        "reason": reject.reason,
-        "detail": without_surrogates(reject.detail),
-    }
+        self.rejects.close(self.records)

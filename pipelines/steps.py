@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from pipelines.chat_counting import count_chat
 from pipelines.checked_counts import check_budget, count_checked
 from pipelines.counting import exact_counter
 from pipelines.fetching import tokenizer_file_of
+from pipelines.json_array import NOT_AN_OBJECT, TOO_DEEP
 from pipelines.messages import Messages
 from pipelines.products import (
     conversations_name,
@@ -30,7 +30,8 @@ from pipelines.products import (
     turns_name,
 )
 from pipelines.progress import Progress
-from pipelines.sessions import REJECTED, SESSIONS, SessionsWriter
+from pipelines.rejects import REJECTED
+from pipelines.sessions import SESSIONS, SessionsWriter
 from pipelines.turn_tables import empty_turns, turns_table
 from pipelines.turns import Turns, chat_turns, document_turns
 from pipelines.workload import InputFile, Workload
@@ -40,6 +41,8 @@ from warehouse.staging import Draft, Product, Staging, identity_of
 
 LOG = logging.getLogger("kappa")
 ENGINES = ("fastokens", "tokenizers")
+# Records of which nothing can be used.
+UNREAD = (NOT_AN_OBJECT, TOO_DEEP)
 COUNTS, TURNS_FILE = "counts.parquet", "turns.parquet"
 
 
@@ -69,11 +72,11 @@ def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
     return {
         "records": dict(writer.records),
         "kept": writer.kept,
-        "rejected": len(writer.rejects),
+        "rejected": writer.rejects.records,
         "sessions": len(writer.session_ids),
         "messages": writer.messages,
         "text_bytes": writer.text_bytes,
-        "truncated": [f"{r.path}: {r.detail}" for r in writer.rejects if r.reason == "truncated"],
+        "truncated": writer.rejects.cuts,
         "raw": raw.meta,
         "is_sample": raw.meta["is_sample"],
     }
@@ -91,22 +94,17 @@ def _told(product: Product) -> Product:
 
 def _require_some(writer: SessionsWriter, workload: Workload) -> None:
     """Raise KappaError where nothing of the workload, or not one whole record of one of its files, can be read."""
-    unread = Counter(reject.path for reject in writer.rejects if reject.reason in ("truncated", "not_an_object"))
+    rejects, remedy = writer.rejects, f"look at {workload.repo_id}"
     for path, records in writer.records.items():
-        if records and unread[path] == records:
-            first = next(reject.detail for reject in writer.rejects if reject.path == path)
-            raise KappaError(f"{path} of {workload.name} holds no whole record", first, f"look at {workload.repo_id}")
+        unread = sum(rejects.counts[path, reason] for reason in UNREAD)
+        if path in rejects.first and unread == records:
+            raise KappaError(f"{path} of {workload.name} holds no whole record", rejects.first[path].detail, remedy)
         if not records:
             LOG.warning("%s: %s holds no record", workload.name, path)
     if not writer.kept:
-        why = (
-            f"all {len(writer.rejects)} are rejected, the first one: {writer.rejects[0].detail}"
-            if writer.rejects
-            else ""
-        )
-        raise KappaError(
-            f"{workload.name} holds no usable record", why or "its files are empty", f"look at {workload.repo_id}"
-        )
+        first = next(iter(rejects.first.values()), None)
+        why = f"all {rejects.records:,} are rejected, the first one: {first.detail}" if first else "its files are empty"
+        raise KappaError(f"{workload.name} holds no usable record", why, remedy)
 
 
 def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Product:

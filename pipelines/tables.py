@@ -17,7 +17,7 @@ from pipelines.design_questions import design_questions
 from pipelines.hardware import hardware_tables
 from pipelines.machines import read_sources
 from pipelines.products import conversations_name, raw_name, table_name, tokenizer_name
-from pipelines.sessions import REJECTED
+from pipelines.rejects import REJECTED
 from pipelines.sources import workloads
 from pipelines.steps import TURNS_FILE, is_current
 from warehouse.aggregates import percentiles_of, summary_of

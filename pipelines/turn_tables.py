@@ -31,23 +31,17 @@ def turns_table(turns: Turns, sessions: pa.Table, workload: str, tokenizer: str,
 
 def empty_turns(turns: Turns, sessions: pa.Table, workload: str) -> pa.Table:
     """Return the turns with K + T = 0 as rows of the `rejects` table."""
-    ids, paths, records = (sessions[name].to_pylist() for name in ("session_id", "path", "record"))
     where = np.flatnonzero(turns.is_empty)
-    return REJECTS.rows(
-        [
-            {
-                "workload": workload,
-                "path": paths[session],
-                "record": records[session],
-                "level": "turn",
-                "session_id": ids[session],
-                "turn_index": int(index),
-                "reason": "empty_turn",
-                "detail": "no token in the turn and none before it",
-            }
-            for session, index in zip(turns.session[where].tolist(), turns.turn_index[where].tolist(), strict=True)
-        ]
-    )
+    of_session = sessions.take(pa.array(turns.session[where]))
+    columns = {
+        "workload": _constant(workload, len(where)),
+        **{name: of_session[name] for name in ("path", "record", "session_id")},
+        "level": _constant("turn", len(where)),
+        "turn_index": pa.array(turns.turn_index[where].astype(np.int32)),
+        "reason": _constant("empty_turn", len(where)),
+        "detail": _constant("no token in the turn and none before it", len(where)),
+    }
+    return REJECTS.conform(pa.table(columns))
 
 
 def _constant(value: str, count: int) -> pa.Array:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.chats import cut_reject
+from pipelines.file_kinds import JSON, require_kind, told
 from pipelines.hub import Hub
-from pipelines.json_array import Cut, read_elements
+from pipelines.json_array import Cut, Element, read_elements
 from pipelines.sessions import SessionsWriter
 
 Kind = Literal["chat", "documents"]
@@ -55,12 +56,22 @@ def read_records(
 ) -> Iterator[tuple[int, Any]]:
     """Yield (number, value) of each JSON element of a file, count the records, and note where the file is cut.
 
+    An element that the end of the file cuts is no record: nobody knows what it was, nor how many stood behind it.
     `repeated` is the key of a long text that often is the one of the element before.
+
+    Raises:
+        KappaError: the file is of another kind, or cannot be read.
     """
     writer.records[file.path] += 0
-    for element in read_elements(file.local, on_bytes, repeated):
-        writer.records[file.path] += 1
+    for element in told(file.path, _elements(file, on_bytes, repeated)):
         if isinstance(element, Cut):
+            writer.records[file.path] += not element.is_end
             writer.reject(cut_reject(file.path, element))
         else:
+            writer.records[file.path] += 1
             yield element.index, element.value
+
+
+def _elements(file: InputFile, on_bytes: Callable[[int], None], repeated: str | None) -> Iterator[Element | Cut]:
+    require_kind(file.path, file.local, JSON)
+    yield from read_elements(file.local, on_bytes, repeated)

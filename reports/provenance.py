@@ -46,7 +46,10 @@ def reject_grid(data: ReportData) -> Grid:
         (*(shown(row[name]) for name in names), number(row["things"]), *(_cell(row[name]) for name in example))
         for row in data.rejects
     ]
-    note = "Level record: the whole element of the file; level turn: one turn of a session that was kept."
+    note = (
+        "Level record: the whole element of the file; level turn: one turn of a session that was kept; "
+        "level file: what a cut file lost behind its last whole element, which is no record."
+    )
     return Grid("rejects", "What was left out, by reason", columns, rows, words=-1, note=note)
 
 

@@ -116,12 +116,12 @@ class ReportData:
 
 
 _REJECTS = """
-SELECT workload, level, reason, count(*) AS things,
-       first(path ORDER BY path, record, turn_index) AS path,
-       first(record ORDER BY path, record, turn_index) AS record,
-       first(session_id ORDER BY path, record, turn_index) AS session_id,
-       first(detail ORDER BY path, record, turn_index) AS detail
-FROM rejects GROUP BY workload, level, reason ORDER BY workload, level, reason
+SELECT workload, level, reason, things, unnest(example) FROM (
+  SELECT workload, level, reason, count(*) AS things,
+         arg_min({path: path, record: record, session_id: session_id, detail: detail},
+                 (path, record, coalesce(turn_index, -1))) AS example
+  FROM rejects GROUP BY workload, level, reason
+) ORDER BY workload, level, reason
 """
 _BOUNDNESS = """
 SELECT * FROM boundness

@@ -58,8 +58,15 @@ def _partitions(table: Table, data: pa.Table) -> Iterator[tuple[tuple[str, ...],
     for values in sorted(zip(*(distinct[name].to_pylist() for name in table.partition_by), strict=True)):
         rows = data
         for name, value in zip(table.partition_by, values, strict=True):
-            rows = rows.filter(pc.equal(rows[name], value))
+            rows = _where(rows, pc.equal(rows[name], value))
         yield values, rows
+
+
+def _where(data: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+    """Return the rows of a mask; not as a copy where they follow one another, as a partition's mostly do."""
+    rows = pc.indices_nonzero(mask)
+    first, count = rows[0].as_py(), len(rows)
+    return data.slice(first, count) if rows[-1].as_py() - first + 1 == count else data.filter(mask)
 
 
 def files_of(table: Table, lake: Path) -> list[Path]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from pipelines.chats import UnusableError, kind_of
 from pipelines.documents import DocumentSessions
-from pipelines.sessions import SessionsWriter, without_surrogates
+from pipelines.rejects import without_surrogates
+from pipelines.sessions import SessionsWriter
 from pipelines.workload import InputFile, Workload, files_named, read_records
 
 

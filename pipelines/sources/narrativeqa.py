@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.ahead import in_order
 from pipelines.documents import DocumentSessions
+from pipelines.file_kinds import ERRORS, PARQUET, require_kind, told, unreadable
 from pipelines.hub import Hub
-from pipelines.sessions import Reject, SessionsWriter
+from pipelines.parquet_text import Texts, is_text
+from pipelines.rejects import Reject
+from pipelines.sessions import SessionsWriter
 from pipelines.workload import InputFile, Workload
 from warehouse.errors import KappaError
 
@@ -54,7 +58,7 @@ def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int
     documents = DocumentSessions(writer)
     for file in files:
         writer.records[file.path] += 0
-    for file, rows, size in in_order([partial(_pieces, file) for file in files], HELD):
+    for file, rows, size in in_order([partial(_told_pieces, file) for file in files], HELD):
         for row in rows:
             writer.records[file.path] += 1
             if row.missing is not None or row.story is None or row.question is None:
@@ -66,13 +70,17 @@ def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int
         on_bytes(size)
 
 
+def _told_pieces(file: InputFile) -> Iterator[tuple[InputFile, list[Row], int]]:
+    return told(file.path, _pieces(file))
+
+
 def _pieces(file: InputFile) -> Iterator[tuple[InputFile, list[Row], int]]:
     """Yield rows, at most one text that was not seen in the file in each list of them, and the bytes behind them."""
     parquet = _open(file)
     share = file.local.stat().st_size / max(1, parquet.metadata.num_rows)
     seen: set[str] = set()
     record = 0
-    for batch in _batches(file, parquet):
+    for batch in _batches(parquet):
         rows: list[Row] = []
         for row in _rows(batch, record, seen):
             if row.text is not None and rows:
@@ -84,38 +92,44 @@ def _pieces(file: InputFile) -> Iterator[tuple[InputFile, list[Row], int]]:
 
 
 def _rows(batch: pa.RecordBatch, record: int, seen: set[str]) -> Iterator[Row]:
-    document, question = batch["document"], batch["question"]
-    texts = document.field("text")
-    pairs = zip(document.field("id").to_pylist(), question.field("text").to_pylist(), strict=True)
-    for place, (story, asked) in enumerate(pairs):
-        values = zip(COLUMNS, (story is not None, texts[place].is_valid, asked is not None), strict=True)
+    ids, texts, questions = (Texts(_column(batch, name)) for name in COLUMNS)
+    for place in range(batch.num_rows):
+        story, asked = ids[place], questions[place]
+        values = zip(COLUMNS, (story is not None, texts.has(place), asked is not None), strict=True)
         missing = next((name for name, is_there in values if not is_there), None)
-        is_new = missing is None and story not in seen
-        if is_new:
+        is_new = story is not None and missing is None and story not in seen
+        if is_new and story is not None:
             seen.add(story)
-        yield Row(record + place, story, texts[place].as_py() if is_new else None, asked, missing)
+        yield Row(record + place, story, texts[place] if is_new else None, asked, missing)
 
 
-def _batches(file: InputFile, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from parquet.iter_batches(batch_size=ROWS, columns=list(COLUMNS), use_threads=False)
-    except OSError as error:
-        raise _damaged(file, error) from error
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    outer, inner = name.split(".")
+    return pc.struct_field(batch[outer], inner)
 
 
-def _damaged(file: InputFile, error: Exception) -> KappaError:
-    why = str(error).strip().splitlines()[0]
-    return KappaError(f"{file.path} is not a whole Parquet file", why, "fetch it again, or tell the owner")
+def _batches(parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    for batch in parquet.iter_batches(batch_size=ROWS, columns=list(COLUMNS), use_threads=False):
+        # A damaged page can give texts that end before they begin.
+        batch.validate()
+        yield batch
 
 
 def _open(file: InputFile) -> pq.ParquetFile:
+    require_kind(file.path, file.local, PARQUET)
     try:
         parquet = pq.ParquetFile(file.local, buffer_size=BUFFER_BYTES, pre_buffer=False)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _damaged(file, error) from error
-    paths = {parquet.schema.column(n).path for n in range(len(parquet.schema))}
-    if missing := [column for column in COLUMNS if column not in paths]:
-        raise KappaError(f"{file.path} has no column {missing[0]}", "its layout changed", "look at the data set's page")
+        paths = {parquet.schema.column(n).path for n in range(len(parquet.schema))}
+        schema = parquet.schema_arrow
+    except ERRORS as error:
+        raise unreadable(file.path, error, "is not a whole Parquet file") from error
+    remedy = "look at the data set's page: its layout changed"
+    for column in COLUMNS:
+        outer, inner = column.split(".")
+        if column not in paths or outer not in schema.names or not pa.types.is_struct(schema.field(outer).type):
+            raise KappaError(f"{file.path} has no column {column}", f"it has {', '.join(sorted(paths))}"[:200], remedy)
+        if not is_text(kind := schema.field(outer).type.field(inner).type):
+            raise KappaError(f"column {column} of {file.path} holds no text", f"its type is {kind}", remedy)
     return parquet
 
 

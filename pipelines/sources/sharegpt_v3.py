@@ -19,19 +19,18 @@ import pyarrow as pa
 
 from pipelines.chats import Chat, UnusableError, parse_chat, require_request
 from pipelines.messages import MESSAGES_SCHEMA
+from pipelines.rejects import Reject, without_surrogates
 from pipelines.sessions import (
     FLUSH_CHARACTERS,
     MessageBuffer,
-    Reject,
     SessionsWriter,
-    without_surrogates,
 )
 from pipelines.workload import InputFile, Workload, files_named, read_records
 
 SPOOL = "pieces.arrow"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Piece:
     """One usable record: which part of which conversation, and where its messages lie in the spool."""
 
@@ -45,13 +44,13 @@ class Piece:
     row: int
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Family:
-    """The pieces of one conversation in file order, and what is wrong with it, if anything."""
+    """The usable pieces of one conversation in file order; reason and detail of its first broken one, if any."""
 
     session_id: str
     pieces: list[Piece]
-    broken: list[tuple[str, int, UnusableError]]
+    broken: tuple[str, str] | None = None
 
 
 def conversation_of(piece_id: str) -> tuple[str, int | None]:
@@ -110,17 +109,20 @@ def _family(piece_id: str, record: int, families: dict[object, Family]) -> Famil
     """Return the conversation that the piece belongs to; an id that names no piece is a conversation by itself."""
     base, number = conversation_of(piece_id)
     key = base if number is not None else (piece_id, record)
-    return families.setdefault(key, Family(base, [], []))
+    return families.setdefault(key, Family(base, []))
 
 
 def _set_aside(
     error: UnusableError, path: str, record: int, families: dict[object, Family], writer: SessionsWriter
 ) -> None:
-    """Reject an empty piece or one without an id by itself; any other defect breaks its whole conversation."""
+    """Reject a piece; one that has an id and messages breaks its whole conversation."""
     if error.session_id is None or error.reason == "no_messages":
         writer.reject(error.at(path, record))
-    else:
-        _family(error.session_id, record, families).broken.append((path, record, error))
+        return
+    family = _family(error.session_id, record, families)
+    writer.reject(Reject(path, record, error.reason, error.detail, family.session_id))
+    # Not the error itself: it would hold the record's text.
+    family.broken = family.broken or (error.reason, f"{error.detail} (of record {record})")
 
 
 def _piece(chat: Chat, path: str, record: int, batch: int, buffer: MessageBuffer) -> Piece:
@@ -164,9 +166,7 @@ def _write_sessions(families: list[Family], writer: SessionsWriter, batch_at: Ca
 def _usable_parts(family: Family) -> list[tuple[Piece, int]]:
     """Return the stitched pieces; UnusableError where one of them is broken or none holds a request."""
     if family.broken:
-        path, record, error = family.broken[0]
-        del path
-        raise UnusableError(error.reason, f"{error.detail} (of record {record})", family.session_id)
+        raise UnusableError(*family.broken, family.session_id)
     parts = stitched(family.pieces)
     roles = [role for piece, drop in parts for role in piece.roles[drop:]]
     if parts:
@@ -175,10 +175,8 @@ def _usable_parts(family: Family) -> list[tuple[Piece, int]]:
 
 
 def _reject_family(family: Family, error: UnusableError, writer: SessionsWriter) -> None:
-    own = {(path, record): broken for path, record, broken in family.broken}
-    for path, record in [*own, *((piece.path, piece.record) for piece in family.pieces)]:
-        cause = own.get((path, record), error)
-        writer.reject(Reject(path, record, cause.reason, cause.detail, family.session_id))
+    for piece in family.pieces:
+        writer.reject(Reject(piece.path, piece.record, error.reason, error.detail, family.session_id))
 
 
 def _session_slices(

@@ -134,7 +134,9 @@ def test_a_cut_file_is_used_as_far_as_it_goes(copy: Kappa, hub: HubStandIn) -> N
     assert copy.rows(query) == [(3, 15, 6)]
     reason = "SELECT path, record, level, detail FROM rejects WHERE reason = 'truncated'"
     path, record, level, detail = copy.rows(reason)[0]
-    assert (path, record, level) == ("train.json", 1, "record")
+    assert (path, record, level) == ("train.json", 1, "file")
+    # 1 whole record of train; the element that is cut is none
+    assert copy.rows("SELECT records FROM sources WHERE path = 'train.json'") == [(1,)]
     assert "44" in detail
     assert [line for line in process.stderr.splitlines() if "train.json" in line and "cut" in line.lower()]
 

@@ -110,14 +110,14 @@ def test_replies_alone_are_no_request() -> None:
 
 
 def test_cuts_become_rejects() -> None:
-    """An end of the file is `truncated`, a broken line is `not_an_object`, both with the byte."""
+    """An end of the file is `truncated` and no record, a broken line is `not_an_object`, both with the byte."""
     end = cut_reject("f", Cut(3, 1234567, "the file ends inside an element"))
-    assert (end.record, end.reason, end.detail) == (
-        3, "truncated", "the file ends inside an element, at byte 1,234,567"
+    assert (end.record, end.level, end.reason, end.detail) == (
+        3, "file", "truncated", "the file ends inside an element, at byte 1,234,567"
     )  # fmt: skip
-    line = cut_reject("f", Cut(4, 12, "not JSON", is_end=False))
+    line = cut_reject("f", Cut(4, 12, "not JSON", "not_an_object"))
     # byte 12 needs no separator
-    assert (line.record, line.reason, line.detail) == (4, "not_an_object", "not JSON, at byte 12")
+    assert (line.record, line.level, line.reason, line.detail) == (4, "record", "not_an_object", "not JSON, at byte 12")
 
 
 def test_kinds() -> None:

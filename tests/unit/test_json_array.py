@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 
 from pipelines import json_array
 from pipelines.json_array import Cut, Element, read_elements
+from pipelines.json_bytes import byte_length
+from pipelines.json_deep import MAX_DEPTH, is_deep
 
+TOO_DEEP_WORDS = "more than 500 arrays and objects inside each other"
 Elements = Callable[[bytes], list[Element | Cut]]
 ANY_SIZE = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(
@@ -124,7 +127,7 @@ def test_broken_line_in_the_middle(elements: Elements) -> None:
     raw = b'{"a":1}\nnot JSON at all\n{"a":"' + b"x" * 40 + b'"}\n{"a":3}\n'
     found = elements(raw)
     # 7 bytes and a line end: the second line begins at byte 8
-    assert found[1] == Cut(1, 8, "not JSON", is_end=False)
+    assert found[1] == Cut(1, 8, "not JSON", "not_an_object")
     assert [element.index for element in found] == [0, 1, 2, 3]
     assert values(found)[2] == {"a": 3.0}
 
@@ -132,7 +135,7 @@ def test_broken_line_in_the_middle(elements: Elements) -> None:
 def test_last_line_cut(elements: Elements) -> None:
     """A file of lines that ends inside one is truncated there."""
     found = elements(b'{"a":1}\n{"a":"xy')
-    assert found == [Element(0, {"a": 1.0}), Cut(1, 8, "the file ends inside an element", is_end=True)]
+    assert found == [Element(0, {"a": 1.0}), Cut(1, 8, "the file ends inside an element")]
 
 
 def test_broken_line_near_the_end(elements: Elements) -> None:
@@ -169,17 +172,163 @@ def test_no_comma(elements: Elements) -> None:
     """Two elements without a comma are the end of what can be read."""
     # [ + 7 bytes + 1 space = 9
     found = elements(b'[{"a":1} {"a":2}]')
-    assert found == [Element(0, {"a": 1.0}), Cut(1, 9, "no comma between two elements", is_end=True)]
+    assert found == [Element(0, {"a": 1.0}), Cut(1, 9, "no comma between two elements")]
 
 
-def test_deep_nesting(elements: Elements) -> None:
-    """An element nested too deeply is told and does not crash; lines behind it are read."""
-    deep = b"[" * 200_000
-    found = elements(b'{"a":1}\n' + deep + b'\n{"a":"' + b"y" * 40 + b'"}\n')
-    assert isinstance(found[1], Cut)
-    assert (found[1].why, len(found)) == ("nested too deeply", 3)
-    # in an array it is the end: [ + 7 bytes + comma = 9
-    assert elements(b'[{"a":1},' + deep)[1] == Cut(1, 9, "nested too deeply", is_end=True)
+def nested(depth: int, inside: bytes = b"") -> bytes:
+    """Return a value of so many levels, arrays and objects in turn, with white space, strings and escapes between."""
+    opened = b"".join(b'["]\\"", {"}": ' if n % 2 == 0 else b"" for n in range(depth - depth % 2))
+    opened += b"[" * (depth % 2)
+    closed = b"".join(b"}\n, -1.5e3]" for _ in range(depth // 2))
+    return opened + (inside or (b"" if depth % 2 else b"null")) + b"]" * (depth % 2) + closed
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 2, 5_000])
+@pytest.mark.parametrize("joint", [b",", b"\n"])
+def test_depth(elements: Elements, depth: int, joint: bytes) -> None:
+    """A value of up to 500 levels is one, a deeper one is passed over, and what is behind it is read."""
+    deep = nested(depth).replace(b"\n", b" ")
+    parts = [b'{"a":1}', deep, b'{"a":2}', deep, b'{"a":3}']
+    raw = joint.join(parts)
+    found = elements(b"[" + raw + b"]" if joint == b"," else raw)
+    assert [element.index for element in found] == [0, 1, 2, 3, 4]
+    assert [found[n] for n in (0, 2, 4)] == [Element(0, {"a": 1.0}), Element(2, {"a": 2.0}), Element(4, {"a": 3.0})]
+    if depth > MAX_DEPTH:
+        # 7 bytes and a joint, and a bracket before them in an array
+        first = 8 + (joint == b",")
+        cuts = [Cut(1, first, TOO_DEEP_WORDS, "too_deep"), Cut(3, first + len(deep) + 9, TOO_DEEP_WORDS, "too_deep")]
+        assert [found[1], found[3]] == cuts
+    else:
+        assert [isinstance(found[n], Element) for n in (1, 3)] == [True, True]
+
+
+@pytest.mark.parametrize("depth", [0, 1, MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1])
+@pytest.mark.parametrize("leaf", [{}, [], {"a": 1}, [1], {"a": []}])
+def test_levels(depth: int, leaf: Any) -> None:  # noqa: ANN401 - any JSON value
+    """A value is too deep where it has more than 500 levels, whatever the innermost one holds."""
+    value, levels = leaf, 2 if leaf == {"a": []} else 1
+    for n in range(depth):
+        value = [value] if n % 2 else {"k": "x", "v": value}
+    assert is_deep(value) == (levels + depth > MAX_DEPTH)
+
+
+def test_depth_is_the_same_below_any_caller(elements: Elements) -> None:
+    """Behind many callers, where Python has no 500 levels left, the same comes out."""
+    raw = b"[" + nested(MAX_DEPTH) + b"," + nested(MAX_DEPTH + 1) + b",7]"
+
+    def below(callers: int) -> list[Element | Cut]:
+        return below(callers - 1) if callers else elements(raw)
+
+    # 1 of 500 levels, 1 of 501, 1 of none
+    expected = [Element, Cut, Element]
+    for callers in (0, 300, 600, 750):
+        assert [type(element) for element in below(callers)] == expected
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 1000])
+def test_a_deep_value_over_many_blocks(elements: Elements, step: int) -> None:
+    """Strings, escapes, numbers and literals of a deep value are passed over wherever a block ends."""
+    inside = b'[1, -0.5E+10, true, false, null, NaN, -Infinity, "\\u00e9\\\\", "\xc3\xa9\xff", {}, {"a": 0, "b": []}]'
+    raw = b"[" + nested(1200, inside) + b',{"a":1}]'
+    with mock.patch.object(json_array, "STEP_BYTES", step):
+        assert elements(raw) == [Cut(0, 1, TOO_DEEP_WORDS, "too_deep"), Element(1, {"a": 1.0})]
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [b"[1,]", b"[,1]", b'{"a"}', b'{"a":}', b"{1:2}", b'{"a":1,}', b"01", b"1.", b"-", b"tru", b'"\\x"', b'"\\u12g4"',
+     b"]", b"}"],
+)  # fmt: skip
+def test_a_deep_value_that_is_not_json(elements: Elements, inside: bytes) -> None:
+    """It is the end of an array as any other, at its first byte; a bad line is a bad line."""
+    deep = nested(1200, inside).replace(b"\n", b" ")
+    assert elements(b"[1," + deep + b",2]") == [Element(0, 1.0), Cut(1, 3, "not JSON")]
+    # 1, a line end
+    assert elements(b"1\n" + deep + b"\n2")[1:] == [Cut(1, 2, "not JSON", "not_an_object"), Element(2, 2.0)]
+
+
+def test_a_deep_value_that_ends_with_the_file(elements: Elements) -> None:
+    """Brackets that are never closed are a truncation, and are read in blocks of a bounded size."""
+    # [ + 7 bytes + comma = 9
+    assert elements(b'[{"a":1},' + b"[" * 200_000)[1] == Cut(1, 9, "the file ends inside an element")
+    found = elements(b'{"a":1}\n' + b"[" * 200_000 + b'\n{"a":2}\n')
+    assert found[1:] == [Cut(1, 8, "not JSON", "not_an_object"), Element(2, {"a": 2.0})]
+
+
+JUNK = [
+    b"x",
+    b"}",
+    b'{"a":',
+    b'"',
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\xed\xb2\x80",
+    b"\xe2\x82",
+    "\u20ac".encode(),
+    "\U0001f600".encode(),
+]
+PIECE = st.sampled_from([*JUNK, b" ", b"\r", b"\xef\xbb\xbf", b'{"a":"\xc3\xa9"}', b"[]", b"1"])
+
+
+def places(raw: bytes) -> list[tuple[int, bool]]:
+    """Return the first byte of each line's first value that is not JSON, slowly; and whether the file ends there."""
+    found = []
+    begin = 0
+    for line in raw.split(b"\n"):
+        at = begin
+        while rest := raw[at : begin + len(line)].lstrip(b" \t\r"):
+            at = begin + len(line) - len(rest)
+            if rest.startswith(b"\xef\xbb\xbf"):
+                at += 3
+                continue
+            try:
+                text = rest.decode("utf-8", "surrogateescape")
+                _, end = json.JSONDecoder(strict=False).raw_decode(text)
+            except json.JSONDecodeError:
+                found.append((at, begin + len(line) == len(raw)))
+                break
+            at += len(text[:end].encode("utf-8", "surrogateescape"))
+        begin += len(line) + 1
+    return found
+
+
+@settings(ANY_SIZE, max_examples=400)
+@given(
+    lines=st.lists(st.lists(PIECE, max_size=6).map(b"".join), max_size=8), step=st.integers(1, 30), crlf=st.booleans()
+)
+def test_places_are_those_of_a_slow_reader(elements: Elements, lines: list[bytes], step: int, crlf: bool) -> None:
+    """Whatever stands in lines, and wherever a block ends, the byte of each that is not JSON is the file's byte."""
+    raw = b"x\n" + (b"\r\n" if crlf else b"\n").join(lines)
+    with mock.patch.object(json_array, "STEP_BYTES", step):
+        cuts = [element for element in elements(raw) if isinstance(element, Cut)]
+    assert [(cut.byte, cut.is_end) for cut in cuts] == places(raw)
+
+
+def encoded(raw: bytes, elements: Elements, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many characters are encoded to find places while `raw` is read."""
+    lengths = []
+
+    def counted(text: str) -> int:
+        lengths.append(len(text))
+        return byte_length(text)
+
+    monkeypatch.setattr(json_array, "byte_length", counted)
+    elements(raw)
+    return sum(lengths)
+
+
+@pytest.mark.parametrize("line", [b"x", b"\xff\xff", '"\u20ac'.encode(), b'{"a":1} y', b"[" * 2000 + b"]" * 2000])
+def test_many_lines_that_are_not_json(elements: Elements, monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
+    """Each character is encoded once at most, however many lines need their place."""
+    raw = b"y\n" + (line + b"\n") * 5000
+    assert encoded(raw, elements, monkeypatch) <= len(raw)
+
+
+def test_a_long_line_is_searched_once(elements: Elements, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over many blocks the line end is looked for in what is new, and no place is encoded again."""
+    monkeypatch.setattr(json_array, "STEP_BYTES", 1000)
+    raw = b'x\n{"a":"' + "\u00e9".encode() * 500_000 + b'"}\nx\n'
+    assert encoded(raw, elements, monkeypatch) <= len(raw)
 
 
 def test_an_element_of_five_megabytes(elements: Elements) -> None:

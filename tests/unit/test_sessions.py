@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import sessions
+from pipelines import rejects, sessions
 from pipelines.messages import MESSAGES_SCHEMA, OWNERS, OWNERS_SCHEMA, Messages
+from pipelines.rejects import REJECTED, Reject, without_surrogates
 from pipelines.sessions import (
-    REJECTED,
     SESSIONS,
     SESSIONS_SCHEMA,
     USER,
     MessageBuffer,
-    Reject,
     SessionsWriter,
-    without_surrogates,
 )
 from warehouse.tables import REJECTS
 
@@ -128,8 +126,48 @@ def test_rejects_in_the_order_of_the_files(writer: SessionsWriter) -> None:
         writer.records[path] += 2
     for path, record in (("a", 1), ("b", 1), ("a", 0), ("b", 0)):
         writer.reject(Reject(path, record, "unknown_role", "role '\ud800'", "id\udfff"))
-    rows = writer.rejects_table().to_pylist()
+    writer.close()
+    rows = pq.read_table(writer.folder / REJECTED).to_pylist()
     # b was read first
     assert [(row["path"], row["record"]) for row in rows] == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
     assert (rows[0]["workload"], rows[0]["level"], rows[0]["turn_index"]) == ("w", "record", None)
     assert (rows[0]["detail"], rows[0]["session_id"]) == ("role '\ufffd'", "id\ufffd")
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+def test_rejects_are_written_as_they_come(writer: SessionsWriter, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    """No more than a batch is held; order, counts, first ones and cuts are those of all."""
+    monkeypatch.setattr(rejects, "BATCH_ROWS", batch)
+    for path in ("b", "a"):
+        writer.records[path] += 2
+    order = [("a", 3), ("b", 7), ("a", 1), ("b", 2), ("a", 2)]
+    for path, record in order:
+        writer.reject(Reject(path, record, "missing_field", "id is absent", f"s{record}"))
+        assert len(writer.rejects._rows) < batch
+    writer.reject(Reject("a", 4, "truncated", "cut", level="file"))
+    writer.close()
+    found = pq.read_table(writer.folder / REJECTED)
+    assert found.schema.equals(REJECTS.arrow_schema)
+    rows = [(row["path"], row["record"], row["session_id"], row["level"]) for row in found.to_pylist()]
+    # b was read first: 2 rows of b, 3 of a, and what is cut
+    assert rows == [
+        ("b", 2, "s2", "record"), ("b", 7, "s7", "record"),
+        ("a", 1, "s1", "record"), ("a", 2, "s2", "record"), ("a", 3, "s3", "record"), ("a", 4, None, "file"),
+    ]  # fmt: skip
+    # 3 + 2 records; the cut is none
+    assert (writer.rejects.records, writer.rejects.cuts) == (5, ["a: cut"])
+    assert dict(writer.rejects.counts) == {("a", "missing_field"): 3, ("b", "missing_field"): 2, ("a", "truncated"): 1}
+    assert {path: reject.record for path, reject in writer.rejects.first.items()} == {"a": 3, "b": 7}
+
+
+def test_rejects_in_order_are_not_sorted(writer: SessionsWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came in order is not read again."""
+    monkeypatch.setattr(rejects, "BATCH_ROWS", 2)
+    monkeypatch.setattr(rejects.RejectsWriter, "_sort", None)
+    for path in ("b", "a"):
+        writer.records[path] += 3
+        for record in range(3):
+            writer.reject(Reject(path, record, "no_messages", "none"))
+    writer.close()
+    # 3 + 3
+    assert pq.read_metadata(writer.folder / REJECTED).num_rows == 6

@@ -76,7 +76,7 @@ class TestShareGpt:
         whole = json.dumps([chat("a", "human: q"), chat("b", "human: q")]).encode()
         out = read("sharegpt", whole[:-10])
         # 2 records begin in the file, 1 is whole
-        assert (out.records["file0"], out.kept, out.reasons) == (2, 1, [(1, "truncated")])
+        assert (out.records["file0"], out.kept, out.reasons) == (1, 1, [(1, "truncated")])
         assert "at byte" in out.rejects[0]["detail"]
 
     def test_text_is_as_stored(self, read: Read, chat: Chat) -> None:
@@ -237,16 +237,16 @@ class TestStitching:
         [
             ("v3_oddities.json", 132, 117),
             ("v3_split_families.json", 173, 172),
-            # 293 whole records, 2 of them empty, and the cut one
-            ("v3_truncated.json", 294, 291),
+            # 293 = 291 + 2 empty; what the cut left of the next one is no record
+            ("v3_truncated.json", 293, 291),
         ],
     )
     def test_real_oddities(self, read: Read, name: str, records: int, kept: int) -> None:
         """The odd files of the real set are read to their end, and the truncated one says where it was cut."""
         out = read("sharegpt-v3", SHARED / name)
         assert (out.records["file0"], out.kept) == (records, kept)
-        cuts = [row["record"] for row in out.rejects if row["reason"] == "truncated"]
-        assert cuts == ([records - 1] if name == "v3_truncated.json" else [])
+        cuts = [(row["record"], row["level"]) for row in out.rejects if row["reason"] == "truncated"]
+        assert cuts == ([(records, "file")] if name == "v3_truncated.json" else [])
 
 
 STORY = pa.schema(

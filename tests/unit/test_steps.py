@@ -16,7 +16,7 @@ from pipelines import fetching, sessions, steps
 from pipelines.hub import SampleHub
 from pipelines.messages import OWNERS, TEXTS
 from pipelines.products import conversations_name, counts_name, raw_name, turns_name
-from pipelines.sessions import REJECTED
+from pipelines.rejects import REJECTED
 from pipelines.sources import workload
 from pipelines.tokenizer_files import fetch_tokenizer
 from pipelines.tokenizer_specs import tokenizer_spec
@@ -238,9 +238,20 @@ def test_a_miscount_that_only_prompts_show_is_published_nowhere(
     assert steps.is_current(lab.staging, turns)
 
 
-def test_a_file_without_any_whole_record(lab: Any) -> None:  # noqa: ANN401
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"<html>\n<body>busy</body>\n</html>", r"sg_90k_part2\.json is a page of HTML"),
+        (b"busy\nbusy\n", "holds no whole record"),
+        (b"busy", "holds no whole record"),
+        (b"[1, 2]", "holds no whole record"),
+        (b'[{"id": "a', "holds no whole record"),
+        (b"[" * 2000 + b"]" * 2000, "holds no whole record"),
+    ],
+)
+def test_a_file_without_any_whole_record(lab: Any, raw: bytes, words: str) -> None:  # noqa: ANN401
     """A page of HTML in the place of one of two files is an error that names the file: half a set is no set."""
     whole = [{"id": "a", "conversations": [{"from": "human", "value": "x"}]}]
-    lab.put("sharegpt", whole, b"<html>\n<body>busy</body>\n</html>")
-    with pytest.raises(KappaError, match=r"sg_90k_part2\.json of sharegpt holds no whole record"):
+    lab.put("sharegpt", whole, raw)
+    with pytest.raises(KappaError, match=words):
         lab.turns("sharegpt")

@@ -1,0 +1,44 @@
+"""UTF-8 as text that still says how many bytes of the file it was, whatever those bytes are."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+SURROGATES = "kappa.surrogates"
+
+# Surrogates that stand for one invalid byte each, see `_invalid_byte`.
+_BYTES = re.compile("[\udc80-\udcff]")
+
+
+def _invalid_byte(error: UnicodeError) -> tuple[str, int]:
+    """Decode a UTF-8 encoded surrogate as a surrogate and any other invalid byte as one that stands for that byte.
+
+    Both become U+FFFD where texts are kept; until then each says how many bytes it was.
+    """
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    block = error.object[error.start : error.start + 3]
+    try:
+        found = block.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return chr(0xDC00 + error.object[error.start]), error.start + 1
+    # One that would pass for a single byte becomes another: all are one U+FFFD in the end.
+    return "\ud800" if _BYTES.match(found) else found, error.start + 3
+
+
+codecs.register_error(SURROGATES, _invalid_byte)
+
+
+def byte_length(text: str) -> int:
+    r"""Return how many bytes of the file a text was that was decoded with `SURROGATES`.
+
+    >>> byte_length("a\u20ac"), byte_length(b"\xff\xed\xa0\x80".decode("utf-8", SURROGATES))
+    (4, 4)
+    """
+    if text.isascii():
+        return len(text)
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        return len(text.encode("utf-8", "surrogatepass")) - 2 * len(_BYTES.findall(text))
