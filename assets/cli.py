@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import importlib
 import io
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,6 +18,7 @@ from typing import Any, NoReturn
 from assets.crit_options import add_crit_options
 from warehouse.code_version import package_version
 from warehouse.errors import KappaError, UsageError
+from warehouse.masking import MaskedStream, mask_log_records
 
 FORMATS = ("table", "csv", "json", "parquet")
 
@@ -106,9 +109,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = build_parser().parse_args(arguments)
+    mask_log_records()
+    with contextlib.redirect_stderr(MaskedStream(sys.stderr)):
+        return _answer(build_parser().parse_args(arguments))
+
+
+def _answer(options: argparse.Namespace) -> int:
+    """Run the command and tell its failure on standard error; return the exit code."""
     options.home = getattr(options, "home", None)
-    is_debug = getattr(options, "debug", False)
     try:
         return _dispatch(options)
     except KeyboardInterrupt:
@@ -117,9 +125,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:
-        if is_debug:
-            raise
+    except Exception as error:  # noqa: BLE001 - the last place to tell it
+        if getattr(options, "debug", False):
+            traceback.print_exc()
+            return 1
         shown = readable(error)
         print(f"error: {shown}", file=sys.stderr)
         return 2 if isinstance(shown, UsageError) else 1

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import sys
 from collections.abc import Iterator
 
 from warehouse.errors import KappaError
+from warehouse.masking import MaskedStream
 
 # What Dagster prints before it raises the same error.
 ALSO_RAISED = "Exception while writing logger call to event log"
 
 
-class _Told(io.TextIOBase):
+class _Told(MaskedStream):
     """Passes on what is printed, but for what is raised too."""
-
-    def __init__(self, stream: io.TextIOBase) -> None:
-        super().__init__()
-        self.stream = stream
 
     def write(self, text: str) -> int:
         """Write a text, or drop it."""
-        return len(text) if text.startswith(ALSO_RAISED) else self.stream.write(text)
-
-    def flush(self) -> None:
-        """Flush the stream below."""
-        self.stream.flush()
-
-    def fileno(self) -> int:
-        """Return the descriptor of the stream below."""
-        return self.stream.fileno()
-
-    def isatty(self) -> bool:
-        """Return whether a person reads the stream below."""
-        return self.stream.isatty()
+        return len(text) if text.startswith(ALSO_RAISED) else super().write(text)
 
 
 @contextlib.contextmanager
@@ -49,7 +33,7 @@ def in_our_words() -> Iterator[None]:
     from dagster._core.errors import DagsterAssetCheckFailedError  # noqa: PLC0415 - Dagster exports every other error
 
     try:
-        with contextlib.redirect_stderr(_Told(sys.stderr)):  # type: ignore[arg-type]
+        with contextlib.redirect_stderr(_Told(sys.stderr)):
             yield
     except DagsterExecutionInterruptedError as error:
         raise KeyboardInterrupt from error

@@ -12,6 +12,10 @@ from pipelines.sources import workloads
 from pipelines.tables import STAGED
 from pipelines.tokenizer_specs import tokenizer_specs
 from warehouse.fields import COUNTINGS
+from warehouse.masking import mask_log_records
+
+# In `dagster dev` this module is loaded by every process that runs a step, and nothing of ours before it.
+mask_log_records()
 
 PUBLICATION = ("warehouse", "report", "generations")
 SAMPLE_CONFIG = {"resources": {"kappa": {"config": {"sample": True}}}}

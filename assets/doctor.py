@@ -18,6 +18,7 @@ from pipelines.tokenizer_specs import tokenizer_specs
 from warehouse.code_version import code_version
 from warehouse.errors import KappaError
 from warehouse.home import Home
+from warehouse.masking import masked
 
 LIBRARIES = ("dagster", "duckdb", "pyarrow", "datasets", "huggingface_hub", "transformers", "tokenizers", "fastokens")
 NEEDED_BYTES = 12 * 10**9
@@ -51,7 +52,7 @@ def doctor(options: argparse.Namespace) -> int:
     home = Home(home_path(options.home))
     findings = list(_findings(home))
     for finding in findings:
-        print(f"{'ok' if finding.is_fine else 'no':3} {finding.what:28} {finding.how}")
+        print(masked(f"{'ok' if finding.is_fine else 'no':3} {finding.what:28} {finding.how}"))
     return 0 if all(finding.is_fine for finding in findings if finding.what in NEEDED) else 1
 
 
@@ -109,9 +110,11 @@ def _revision(repo_id: str) -> str:
     from huggingface_hub import HfApi, constants  # noqa: PLC0415
 
     from pipelines.hub import hub_failure, unreachable  # noqa: PLC0415
+    from pipelines.hub_cache import guard_client  # noqa: PLC0415
 
     if constants.HF_HUB_OFFLINE:
         raise KappaError(f"{repo_id} was not asked", "HF_HUB_OFFLINE is set", "unset it to ask the Hub")
+    guard_client()
     try:
         info = HfApi().dataset_info(repo_id, revision="main", timeout=5)
     except Exception as error:

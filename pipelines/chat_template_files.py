@@ -7,6 +7,7 @@ import json
 import logging
 from pathlib import Path
 
+from pipelines.hub_cache import download
 from pipelines.tokenizer_files import TokenizerFile
 from warehouse.errors import KappaError
 
@@ -48,10 +49,8 @@ def _from_hub(file: TokenizerFile) -> str | None:
 
 
 def _download(file: TokenizerFile, name: str) -> Path | None:
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415 - half a second
-
     try:
-        return Path(hf_hub_download(file.repo_id, name, revision=file.revision))
+        return download(file.repo_id, name, revision=file.revision, repo_type="model")
     except Exception as error:  # noqa: BLE001 - the library's HTTP client has its own kinds; all mean: not this way
         _LOG.debug("tokenizer %s: no %s from %s (%s)", file.spec.name, name, file.repo_id, type(error).__name__)
         return None

@@ -16,6 +16,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 
 from pipelines.text_pieces import as_large, byte_lengths, cut, runs, slices
 from pipelines.tokenizer_files import TokenizerFile
+from pipelines.verified import unchanged
 
 _LOG = logging.getLogger("kappa")
 PIECE_BYTES = 1 << 14
@@ -122,8 +124,8 @@ def _results(futures: list[Future[Counts]]) -> Iterator[Counts]:
 @functools.lru_cache(maxsize=4)
 def _loaded(load: Callable[[str], Any], path: str, sha256: str) -> Any:  # noqa: ANN401 - libraries without types
     """Load a tokenizer once for all steps of a process: it takes half a second and up to 180 MB."""
-    del sha256
-    return load(path)
+    with unchanged({Path(path): sha256}):
+        return load(path)
 
 
 def fast_counter(file: TokenizerFile) -> Counter:

@@ -6,17 +6,23 @@ promise (back-off on a busy server, the sha256) is added here.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import re
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from pipelines.hub_cache import download, forget, guard_client, named_by_hash, require_commit
+from pipelines.verified import sha256_of
 from warehouse.errors import KappaError
+from warehouse.masking import masked
+
+if TYPE_CHECKING:
+    from huggingface_hub import CachedFileInfo
 
 LOG = logging.getLogger("kappa")
 ATTEMPTS = 6
@@ -66,12 +72,6 @@ class Hub(Protocol):
 
     def fetch(self, repo_id: str, revision: str, file: RemoteFile) -> FetchedFile:
         """Return a verified local copy."""
-
-
-def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file's bytes as 64 hex digits."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 class SampleHub:
@@ -126,10 +126,9 @@ class HuggingFaceHub:
 
         if constants.HF_HUB_OFFLINE:
             return _cached_revision(repo_id)
+        guard_client()
         info = _patiently(repo_id, lambda: HfApi().dataset_info(repo_id, revision="main"))
-        if not info.sha:
-            raise KappaError(f"{repo_id} has no commit", "the Hub named none", "try again later")
-        return str(info.sha)
+        return require_commit(repo_id, info.sha)
 
     def files(self, repo_id: str, revision: str) -> dict[str, RemoteFile]:
         """Return the files at that commit; offline, those in the cache."""
@@ -143,6 +142,7 @@ class HuggingFaceHub:
             tree = HfApi().list_repo_tree(repo_id, revision=revision, repo_type="dataset", recursive=True)
             return [entry for entry in tree if isinstance(entry, RepoFile)]
 
+        guard_client()
         entries = _patiently(repo_id, listing)
         return {e.path: RemoteFile(e.path, e.size, e.lfs.sha256 if e.lfs else None) for e in entries}
 
@@ -153,6 +153,7 @@ class HuggingFaceHub:
 
         if constants.HF_HUB_OFFLINE:
             return _splits_by_name(list(_cached_files(repo_id, revision)))
+        guard_client()
         builder = _patiently(repo_id, lambda: load_dataset_builder(repo_id, revision=revision))
         prefix = f"hf://datasets/{repo_id}@{revision}/"
         return {
@@ -162,15 +163,18 @@ class HuggingFaceHub:
 
     def fetch(self, repo_id: str, revision: str, file: RemoteFile) -> FetchedFile:
         """Download (or find in the cache) and verify size and sha256; one bad copy is thrown away and fetched again."""
+        what = f"{repo_id}/{file.path}"
         for attempt in (1, 2):
-            local = _patiently(f"{repo_id}/{file.path}", lambda: _download(repo_id, revision, file.path))
+            local = _patiently(what, partial(_download, repo_id, revision, file, is_anew=attempt > 1))
             size, sha256 = local.stat().st_size, sha256_of(local)
             if size == file.bytes and sha256 == (file.sha256 or sha256):
                 return FetchedFile(repo_id, revision, file.path, local, size, sha256)
-            _forget(local)
-            LOG.warning("%s/%s arrived damaged (try %d of 2)", repo_id, file.path, attempt)
+            if self.is_offline:
+                raise KappaError(f"{what} is damaged in the cache", *_OFFLINE)
+            _patiently(what, partial(forget, local, file.path, file.sha256))
+            LOG.warning("%s arrived damaged (try %d of 2)", what, attempt)
         raise KappaError(
-            f"{repo_id}/{file.path} arrived damaged twice",
+            f"{what} arrived damaged twice",
             f"size {size:,} bytes or sha256 {sha256[:12]} is not what the Hub states",
             "check the connection or proxy and run again; nothing of it was used",
         )
@@ -184,17 +188,10 @@ def _splits_by_name(paths: list[str]) -> dict[str, list[str]]:
     return splits
 
 
-def _download(repo_id: str, revision: str, path: str) -> Path:
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow to import
-
-    return Path(hf_hub_download(repo_id, path, revision=revision, repo_type="dataset"))
-
-
-def _forget(local: Path) -> None:
-    """Remove a cached copy and the blob that it links to."""
-    blob = local.resolve()
-    local.unlink(missing_ok=True)
-    blob.unlink(missing_ok=True)
+def _download(repo_id: str, revision: str, file: RemoteFile, *, is_anew: bool) -> Path:
+    return download(
+        repo_id, file.path, revision=revision, repo_type="dataset", sha256=file.sha256, is_anew=is_anew
+    )  # fmt: skip
 
 
 def _cached_files(repo_id: str, revision: str) -> dict[str, RemoteFile]:
@@ -204,10 +201,20 @@ def _cached_files(repo_id: str, revision: str) -> dict[str, RemoteFile]:
         if repo.repo_id == repo_id and repo.repo_type == "dataset":
             for cached in repo.revisions:
                 if cached.commit_hash == revision:
-                    root = cached.snapshot_path
-                    found = [RemoteFile(str(f.file_path.relative_to(root)), f.size_on_disk, None) for f in cached.files]
+                    found = [_cached_file(f, cached.snapshot_path) for f in _own_blobs(cached.files)]
                     return {file.path: file for file in found}
     raise _not_cached(repo_id)
+
+
+def _own_blobs(files: Iterable[CachedFileInfo]) -> list[CachedFileInfo]:
+    """Return the files but for those that share a blob whose name is no sha256: nobody knows whose bytes it holds."""
+    files = list(files)
+    sharing = Counter(file.blob_path for file in files)
+    return [file for file in files if sharing[file.blob_path] == 1 or named_by_hash(file.blob_path)]
+
+
+def _cached_file(file: CachedFileInfo, root: Path) -> RemoteFile:
+    return RemoteFile(str(file.file_path.relative_to(root)), file.size_on_disk, named_by_hash(file.blob_path))
 
 
 def _cached_revision(repo_id: str) -> str:
@@ -224,9 +231,10 @@ def _cached_revision(repo_id: str) -> str:
 
 
 def _not_cached(repo_id: str) -> KappaError:
-    return KappaError(
-        f"{repo_id} is not in the cache", "HF_HUB_OFFLINE is set", "unset it and run again, or use `kappa run --sample`"
-    )
+    return KappaError(f"{repo_id} is not in the cache", *_OFFLINE)
+
+
+_OFFLINE = ("HF_HUB_OFFLINE is set", "unset it and run again, or use `kappa run --sample`")
 
 
 def _patiently(what: str, call: Callable[[], _T]) -> _T:
@@ -290,18 +298,12 @@ def unreachable(what: str, error: Exception) -> KappaError:
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     return KappaError(
         f"{what} could not be fetched",
-        f"the Hub at {_without_credentials(endpoint)} did not answer ({_brief(error)})",
+        f"the Hub at {masked(endpoint)} did not answer ({_brief(error)})",
         "check the connection or HF_ENDPOINT, or use `kappa run --sample`",
     )
 
 
-def _without_credentials(url: str) -> str:
-    """Return an address, or a text with addresses, without user names and passwords, which may hold any sign."""
-    return re.sub(r"//(?:[^\s/@]*:\S*|[^\s/@]+)@", "//", url)
-
-
 def _brief(error: Exception) -> str:
-    """Return the error's first line, short, without anything that looks like a token or a credential in an address."""
+    """Return the error's first line, short, without secrets."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    secrets = [re.escape(os.environ["HF_TOKEN"])] if os.environ.get("HF_TOKEN") else []
-    return re.sub("|".join([*secrets, "hf_[A-Za-z0-9]+"]), "***", _without_credentials(lines[0]))[:160]
+    return masked(lines[0])[:160]

@@ -34,6 +34,7 @@ from pipelines.rejects import REJECTED
 from pipelines.sessions import SESSIONS, SessionsWriter
 from pipelines.turn_tables import empty_turns, turns_table
 from pipelines.turns import Turns, chat_turns, document_turns
+from pipelines.verified import unchanged
 from pipelines.workload import InputFile, Workload
 from warehouse.code_version import code_version
 from warehouse.errors import KappaError
@@ -61,7 +62,8 @@ def read_conversations(staging: Staging, workload: Workload) -> Product:
         writer = SessionsWriter(draft.folder, workload.name)
         files = [InputFile(file["path"], Path(file["local"])) for file in raw.meta["files"]]
         progress = Progress(f"{workload.name}: read", sum(file["bytes"] for file in raw.meta["files"]))
-        workload.read(files, writer, progress)
+        with unchanged({Path(file["local"]): file["sha256"] for file in raw.meta["files"]}):
+            workload.read(files, writer, progress)
         writer.close()
         draft.meta.update(_read_notes(writer, raw))
         _require_some(writer, workload)

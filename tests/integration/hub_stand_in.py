@@ -33,6 +33,10 @@ class Faults:
         gated: Repositories that ask for an account: 401 without a token, 403 with one that has no access.
         gone: Repositories that are not there.
         slow_s: Seconds before each half of a body.
+        etag: The ETag of every file, by method; None where it is the sha256.
+        commit: The header X-Repo-Commit of every file; None where it is the commit.
+        listed: What a path of the listing is called instead.
+        sha: The commit that a repository is said to stand at.
     """
 
     busy: int = 0
@@ -42,6 +46,10 @@ class Faults:
     gated: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     slow_s: float = 0.0
+    etag: dict[str, str] = field(default_factory=dict)
+    commit: str | None = None
+    listed: dict[str, str] = field(default_factory=dict)
+    sha: str | None = None
 
 
 class HubStandIn:
@@ -161,12 +169,15 @@ class _Handler(BaseHTTPRequestHandler):
             main = {"name": "main", "ref": "refs/heads/main", "targetCommit": commit}
             self._json({"branches": [main], "converts": [], "tags": []})
         elif verb == "tree":
-            self._json(_entries(files, folder, is_deep=query.get("recursive", ["false"])[0].lower() in ("true", "1")))
+            is_deep = query.get("recursive", ["false"])[0].lower() in ("true", "1")
+            listed = self.stand_in.faults.listed
+            entries = _entries(files, folder, is_deep=is_deep)
+            self._json([{**entry, "path": listed.get(entry["path"], entry["path"])} for entry in entries])
         elif verb == "paths-info":
             wanted = json.loads(body)["paths"] if body[:1] == b"{" else parse_qs(body.decode()).get("paths", [])
             self._json([entry for entry in _entries(files, "", is_deep=True) if entry["path"] in wanted])
         else:
-            self._json(_about(repo_id, commit, files))
+            self._json(_about(repo_id, self.stand_in.faults.sha or commit, files))
 
     def _resolve(self, kind: str, repo_id: str, revision: str, path: str) -> None:
         found = self._state(kind, repo_id, revision)
@@ -174,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         commit, files = found
         if path not in files:
-            self._error(404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": commit})
+            self._error(404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": self._commit(commit)})
         else:
             self._send_file(commit, path, files[path])
 
@@ -185,7 +196,8 @@ class _Handler(BaseHTTPRequestHandler):
         if asked and start >= len(body):
             self._error(416, "", "nothing there")
             return
-        headers = {"ETag": f'"{sha256(body)}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
+        etag = self.stand_in.faults.etag.get(self.command, f'"{sha256(body)}"')
+        headers = {"ETag": etag, "X-Repo-Commit": self._commit(commit), "Accept-Ranges": "bytes"}
         if asked:
             headers["Content-Range"] = f"bytes {start}-{end}/{len(body)}"
         if path in self.stand_in.faults.flipped:
@@ -193,6 +205,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._begin(206 if asked else 200, "application/octet-stream", end - start + 1, headers)
         if self.command != "HEAD":
             self._send_body(body[start : end + 1])
+
+    def _commit(self, commit: str) -> str:
+        return self.stand_in.faults.commit or commit
 
     def _send_body(self, body: bytes) -> None:
         middle = len(body) // 2

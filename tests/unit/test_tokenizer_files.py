@@ -38,11 +38,18 @@ class Hub:
         """Keep the answers; the last one of a repository is repeated."""
         self.folder, self.answers, self.asked = folder, answers, list[tuple[str, bool, bool]]()
 
-    def download(
-        self, repo_id: str, filename: str, *, revision: str, local_files_only: bool, force_download: bool
+    def download(  # noqa: PLR0913 - those of the real one
+        self,
+        repo_id: str,
+        filename: str,
+        *,
+        revision: str,
+        repo_type: str,
+        local_files_only: bool,
+        force_download: bool,
     ) -> str:
         """Stand in for `hf_hub_download`: a file under snapshots/<commit>, or an error."""
-        assert revision == "main"
+        assert (revision, repo_type) == ("main", "model")
         self.asked.append((repo_id, local_files_only, force_download))
         left = self.answers[repo_id]
         answer = left.pop(0) if len(left) > 1 else left[0]
