@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from assets import interrupts
 from assets.crit_options import add_crit_options
 from warehouse.code_version import package_version
 from warehouse.errors import KappaError, UsageError
@@ -23,13 +24,53 @@ from warehouse.masking import MaskedStream, mask_log_records
 FORMATS = ("table", "csv", "json", "parquet")
 
 
+class _Given:
+    """Refuses an option without a text, and a second value, which would silently take the place of the first."""
+
+    option_strings: Sequence[str]
+    may_be_repeated = False
+    is_given = False
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
+    ) -> None:
+        """Take the value.
+
+        Raises:
+            argparse.ArgumentError: it is empty, or the second one of an option that takes one.
+        """
+        assert isinstance(self, argparse.Action)
+        if self.option_strings and isinstance(values, str) and not values.strip():
+            raise argparse.ArgumentError(self, "it is given an empty text")
+        if self.option_strings and self.is_given and not self.may_be_repeated:
+            raise argparse.ArgumentError(self, "it is given twice, and takes one value")
+        self.is_given = True
+        super().__call__(parser, namespace, values, option)  # type: ignore[misc]
+
+
+class _Store(_Given, argparse._StoreAction):  # noqa: SLF001 - argparse has no public name for it
+    """`store`, the action of an option that names none."""
+
+
+class _StoreTrue(_Given, argparse._StoreTrueAction):  # noqa: SLF001
+    """`store_true`."""
+
+
+class _Append(_Given, argparse._AppendAction):  # noqa: SLF001
+    """`append`."""
+
+    may_be_repeated = True
+
+
 class OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors are one line like all others: what, why, what to do."""
+    """A parser whose errors are one line like all others: what, why, what to do. It parses one command line."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - argparse's own
         """Take -5GB/s for a value, as argparse takes -5: no option begins with a digit."""
         super().__init__(*arguments, **options)
         self._negative_number_matcher = re.compile(r"-\d")
+        for name, action in ((None, _Store), ("store", _Store), ("store_true", _StoreTrue), ("append", _Append)):
+            self.register("action", name, action)
 
     def error(self, message: str) -> NoReturn:
         """Tell wrong usage and leave with exit code 2."""
@@ -120,12 +161,15 @@ def _answer(options: argparse.Namespace) -> int:
     try:
         return _dispatch(options)
     except KeyboardInterrupt:
-        print("interrupted: the last good state is as it was", file=sys.stderr)
-        return 130
+        interrupts.tell()
+        return interrupts.CODE
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001 - the last place to tell it
+        if interrupts.has_come():
+            interrupts.tell()
+            return interrupts.CODE
         if getattr(options, "debug", False):
             traceback.print_exc()
             return 1
@@ -195,7 +239,3 @@ def _dispatch(options: argparse.Namespace) -> int:
 def home_path(given: str | None) -> Path:
     """Return the home folder: the one given, else KAPPA_HOME, else ./data."""
     return Path(given or os.environ.get("KAPPA_HOME") or "data")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

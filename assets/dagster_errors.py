@@ -23,7 +23,7 @@ class _Told(MaskedStream):
 
 @contextlib.contextmanager
 def in_our_words() -> Iterator[None]:
-    """Turn Dagster's own interrupt into Python's, a failed check into an error of ours, and let it print nothing twice.
+    """Leave Ctrl-C to us, turn a failed check into an error of ours, and let Dagster print nothing twice.
 
     Raises:
         KeyboardInterrupt: the run was interrupted.
@@ -33,7 +33,7 @@ def in_our_words() -> Iterator[None]:
     from dagster._core.errors import DagsterAssetCheckFailedError  # noqa: PLC0415 - Dagster exports every other error
 
     try:
-        with contextlib.redirect_stderr(_Told(sys.stderr)):
+        with contextlib.redirect_stderr(_Told(sys.stderr)), _our_handler():
             yield
     except DagsterExecutionInterruptedError as error:
         raise KeyboardInterrupt from error
@@ -41,3 +41,16 @@ def in_our_words() -> Iterator[None]:
         raise KappaError(
             "a blocking check failed", str(error), "nothing was published; look at the rows in `make dev`"
         ) from error
+
+
+@contextlib.contextmanager
+def _our_handler() -> Iterator[None]:
+    """Keep Dagster from putting a handler of its own in the place of ours around each step."""
+    from dagster._utils import interrupts  # noqa: PLC0415
+
+    replace = interrupts._replace_interrupt_signal  # noqa: SLF001 - no setting turns it off
+    interrupts._replace_interrupt_signal = lambda new_signal_handler: None  # noqa: SLF001, ARG005
+    try:
+        yield
+    finally:
+        interrupts._replace_interrupt_signal = replace  # noqa: SLF001

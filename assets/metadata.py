@@ -9,7 +9,7 @@ import dagster as dg
 import pyarrow as pa
 
 from reports.markdown import escape
-from warehouse.checks import Violation
+from warehouse.checks import Violation, counted
 from warehouse.schema import Table
 
 PREVIEW_ROWS = 8
@@ -58,16 +58,16 @@ def _cell(value: object) -> str:
 
 
 def check_result(
-    name: str, found: list[Violation], severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+    where: str, name: str, found: list[Violation], severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
 ) -> dg.AssetCheckResult:
-    """Return the result of a check, with the rows that break it."""
+    """Return the result of a check of the product `where`, with the rows that break it, and tell it in one line."""
     metadata: dict[str, Any] = {
-        f"{violation.rule} ({violation.count:,} rows)": dg.MetadataValue.md(markdown(violation.rows))
+        f"{violation.rule} ({counted(violation.count, 'row')})": dg.MetadataValue.md(markdown(violation.rows))
         for violation in found
     }
-    summary = "; ".join(f"{violation.rule}: {violation.count:,} rows break it" for violation in found)
+    summary = "; ".join(violation.sentence for violation in found)
     if found:
-        LOG.warning("check %s: %s", name, summary)
+        LOG.warning("%s: %s", where, summary)
     return dg.AssetCheckResult(
         passed=not found, check_name=name, severity=severity, metadata=metadata, description=summary or "holds"
     )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("kappa")
 CHANGED = 10
 INSTANCE = "dagster"
+NO_COMPUTE_LOGS = "dagster._core.storage.noop_compute_log_manager"
 PROCESS_TAG = "kappa/process"
 INSTANCE_SETTINGS = """telemetry:
   enabled: false
@@ -68,6 +69,7 @@ def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: boo
 
 def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_sample: bool) -> None:
     import dagster as dg  # noqa: PLC0415 - seconds to import
+    from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415
 
     from assets.definitions import defs, selection  # noqa: PLC0415
     from assets.resources import KappaHome, refuse_sample_over_real  # noqa: PLC0415
@@ -75,9 +77,12 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
     if is_sample:
         refuse_sample_over_real(home)
     logging.getLogger("dagster").setLevel(logging.ERROR)
-    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance, in_our_words():
+    # To keep what steps print, Dagster starts two processes, which answer Ctrl-C with tracebacks; ours print nothing.
+    without_processes = {"compute_logs": {"module": NO_COMPUTE_LOGS, "class": "NoOpComputeLogManager"}}
+    settings = InstanceRef.from_dir(str(instance_folder(home)), overrides=without_processes)
+    with dg.DagsterInstance.from_ref(settings) as instance, in_our_words():
         _close_dead_runs(instance)
-        result = dg.materialize(
+        dg.materialize(
             [asset for asset in defs.assets or [] if isinstance(asset, dg.AssetsDefinition)],
             selection=dg.AssetSelection.assets(*selection(names, tokenizers)),
             instance=instance,
@@ -85,7 +90,6 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
             resources={"kappa": KappaHome(home=str(home.path), sample=is_sample)},
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         )
-    _warn_of_checks(result)
 
 
 def _close_dead_runs(instance: dg.DagsterInstance) -> None:
@@ -99,12 +103,6 @@ def _close_dead_runs(instance: dg.DagsterInstance) -> None:
     for run in instance.get_runs(dg.RunsFilter(statuses=open_states)):
         if PROCESS_TAG in run.tags:
             instance.report_run_failed(run, "its process is gone")
-
-
-def _warn_of_checks(result: dg.ExecuteInProcessResult) -> None:
-    for check in result.get_asset_check_evaluations():
-        if not check.passed:
-            LOG.warning("check %s of %s: %s", check.check_name, check.asset_key.to_user_string(), check.description)
 
 
 def instance_folder(home: Home) -> Path:

@@ -15,7 +15,7 @@ from pipelines import tables
 from pipelines.building import build_warehouse
 from pipelines.products import table_name
 from pipelines.steps import TURNS_FILE
-from warehouse.checks import Violation, not_monotone, other_turns, violations
+from warehouse.checks import Violation, counted, not_monotone, other_turns, violations
 from warehouse.masking import without_secrets
 from warehouse.staging import Staging
 from warehouse.tables import TABLES
@@ -55,12 +55,12 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
     @without_secrets
     def staged(kappa: KappaHome) -> dg.MaterializeResult:
         data = tables.read_table(tables.stage_table(kappa.staging(), name))
-        results = [check_result("declared", violations(table, data))]
+        results = [check_result(name, "declared", violations(table, data))]
         if name == "percentiles":
-            results.append(check_result("monotone", not_monotone(data)))
-            results.append(check_result("context", differing_contexts(kappa.staging(), data)))
+            results.append(check_result(name, "monotone", not_monotone(data)))
+            results.append(check_result(name, "context", differing_contexts(kappa.staging(), data)))
         if name == "summary":
-            results.append(check_result("same_turns", differing_turns(kappa.staging())))
+            results.append(check_result(name, "same_turns", differing_turns(kappa.staging())))
         return dg.MaterializeResult(metadata=table_metadata(data), check_results=results)
 
     return staged
@@ -108,15 +108,18 @@ def warehouse(context: dg.AssetExecutionContext, kappa: KappaHome) -> dg.Materia
     """Build the database file and the lake out of the staged tables."""
     staging = kappa.staging()
     product = build_warehouse(staging, kappa.folder(), context.run.run_id, _started_at(context))
-    lost = {
-        name: rows
-        for name in tables.STAGED
-        if (rows := product.meta["rows"][name]) != staging.require(table_name(name)).meta["rows"]
-    }
-    found = [Violation(f"{name} is complete", rows, TABLES[name].rows([])) for name, rows in lost.items()]
+    staged = {name: int(staging.require(table_name(name)).meta["rows"]) for name in tables.STAGED}
+    found = [
+        Violation(
+            f"{name} is complete", abs(rows - there), TABLES[name].rows([]),
+            f"{counted(there, 'row')} of {name} in the database, {rows:,} staged",
+        )
+        for name, rows in staged.items()
+        if (there := int(product.meta["rows"][name])) != rows
+    ]  # fmt: skip
     return dg.MaterializeResult(
         metadata={"generation": product.meta["generation"], **product.meta["rows"]},
-        check_results=[check_result("complete", found)],
+        check_results=[check_result("warehouse", "complete", found)],
     )
 
 

@@ -17,9 +17,10 @@ from typing import IO
 import pyarrow as pa
 
 from assets.output import written
-from warehouse.errors import KappaError
+from warehouse.errors import KappaError, UsageError
 
 SHOWN_ROWS = 1000
+FORMATS_BY_SUFFIX = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
 # The columns of a plan, which is a drawing of many lines.
 EXPLAINED = ["explain_key", "explain_value"]
 _QUOTED = re.compile(r'[",\r\n]')
@@ -74,9 +75,20 @@ def _number(value: float) -> str:
 
 
 def chosen_format(given: str | None, output: Path | None) -> str:
-    """Return the format that was asked for, else that of the file's suffix, else `table`."""
-    suffix = "" if output is None else output.suffix.removeprefix(".").lower()
-    return given or (suffix if suffix in ("csv", "json", "parquet") else "table")
+    """Return the format that was asked for, else that of the file's suffix, else `table`.
+
+    Raises:
+        UsageError: the suffix is that of no format, and none was asked for.
+    """
+    suffix = "" if output is None else output.suffix.lower()
+    if given or not suffix:
+        return given or "table"
+    if suffix not in FORMATS_BY_SUFFIX:
+        known = ", ".join(f"{known} ({form})" for known, form in FORMATS_BY_SUFFIX.items())
+        raise UsageError(
+            f"{output} names no format", f"the suffixes are {known}", "choose one of them, or add --format"
+        )
+    return FORMATS_BY_SUFFIX[suffix]
 
 
 def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, output: Path | None) -> None:

@@ -14,7 +14,7 @@ from pipelines.fetching import fetch_raw, fetch_tokenizer_file
 from pipelines.messages import MESSAGES_SCHEMA
 from pipelines.tokenizer_specs import TokenizerSpec
 from pipelines.workload import Workload
-from warehouse.checks import Violation, other_counts, other_fingerprints, unbalanced, violations
+from warehouse.checks import Violation, counted, other_counts, other_fingerprints, unbalanced, violations
 from warehouse.masking import without_secrets
 from warehouse.reference_rows import load_reference
 from warehouse.staging import Product
@@ -85,8 +85,14 @@ def conversations_asset(workload: Workload) -> dg.AssetsDefinition:
                 **{n: meta[n] for n in ("sessions", "kept", "rejected", "truncated", "text_bytes")},
             },
             check_results=[
-                check_result("records_reconcile", unbalanced(meta["records"], meta["kept"], meta["rejected"])),
-                check_result("published_counts", _other_counts(workload, meta), dg.AssetCheckSeverity.WARN),
+                check_result(
+                    key.to_user_string(),
+                    "records_reconcile",
+                    unbalanced(meta["records"], meta["kept"], meta["rejected"]),
+                ),
+                check_result(
+                    workload.name, "published_counts", _other_counts(workload, meta), dg.AssetCheckSeverity.WARN
+                ),
             ],
         )
 
@@ -148,14 +154,15 @@ def counts_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         )
         return dg.MaterializeResult(
             metadata={"dagster/row_count": meta["messages"], **{name: meta[name] for name in columns}},
-            check_results=[*_count_results(meta), _fingerprint_result(kappa, product, tokenizer)],
+            check_results=[*_count_results(product), _fingerprint_result(kappa, product, tokenizer)],
         )
 
     return token_counts
 
 
 def _differences(found: list[dict[str, object]]) -> list[Violation]:
-    return [Violation("the engines count the same", len(found), pa.Table.from_pylist(found))] if found else []
+    words = f"the fast engine counts {counted(len(found), 'text')} otherwise than Hugging Face"
+    return [Violation("the engines count the same", len(found), pa.Table.from_pylist(found), words)] if found else []
 
 
 def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
@@ -198,7 +205,7 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
         product = steps.count_chat_turns(kappa.staging(), workload, tokenizer)
         metadata, results = _turns_shown(product, workload)
-        results += [*_count_results(product.meta), _fingerprint_result(kappa, product, tokenizer)]
+        results += [*_count_results(product), _fingerprint_result(kappa, product, tokenizer)]
         return dg.MaterializeResult(metadata=metadata, check_results=results)
 
     return turns
@@ -217,7 +224,7 @@ def _turn_checks(key: dg.AssetKey, kind: str, counting: str) -> list[dg.AssetChe
 def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
     data = pq.read_table(product.file(steps.TURNS_FILE)).cast(TURNS.arrow_schema)
     found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, product.meta["counting"])}
-    results = [check_result(name, broken) for name, broken in found.items()]
+    results = [check_result(product.name, name, broken) for name, broken in found.items()]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
 
 
@@ -229,7 +236,7 @@ def _fingerprint_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
 def _fingerprint_result(kappa: KappaHome, product: Product, tokenizer: str) -> dg.AssetCheckResult:
     expected = kappa.staging().require(products.tokenizer_name(tokenizer)).meta["fingerprint"]
     found = other_fingerprints(product.name, product.meta["fingerprint"], tokenizer, expected)
-    return check_result("fingerprint", found)
+    return check_result(product.name, "fingerprint", found)
 
 
 def _count_checks(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
@@ -241,9 +248,9 @@ def _count_checks(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
     ]
 
 
-def _count_results(meta: dict[str, Any]) -> list[dg.AssetCheckResult]:
-    differences = _differences(meta["differences"])
+def _count_results(product: Product) -> list[dg.AssetCheckResult]:
+    differences = _differences(product.meta["differences"])
     return [
-        check_result("engines_agree", differences, dg.AssetCheckSeverity.WARN),
-        check_result("counts_are_exact", [] if meta["is_exact"] else differences),
+        check_result(product.name, "engines_agree", differences, dg.AssetCheckSeverity.WARN),
+        check_result(product.name, "counts_are_exact", [] if product.meta["is_exact"] else differences),
     ]

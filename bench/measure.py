@@ -31,7 +31,8 @@ class Measured:
         seconds: From start to exit.
         peak_bytes: Largest resident set of any single process.
         result: What the process handed to `hand_back`, {} if nothing.
-        cpu: (time of day, CPU seconds used until then) along the way.
+        cpu: (time of day, CPU seconds used until then) along the way, never falling; the last of them is what the
+            kernel noted when the process ended.
         memory: (time of day, resident set of all) along the way.
     """
 
@@ -43,7 +44,7 @@ class Measured:
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time of the process and its children, to 50 ms."""
+        """CPU time of the process and its children."""
         return self.cpu[-1][1] if self.cpu else 0.0
 
     @property
@@ -82,11 +83,19 @@ class Watch(threading.Thread):
     def run(self) -> None:
         """Look every `EVERY_S`."""
         while not self._done.wait(EVERY_S):
-            pids = family(self.pid)
-            self.cpu.append((time.time(), sum(map(cpu_of, pids))))
-            memory = [resident(pid) for pid in pids]
-            self.peak = max([self.peak, *(high for _, high in memory)])
-            self.memory.append((time.time(), sum(now for now, _ in memory)))
+            self.look()
+
+    def look(self) -> None:
+        """Note what all of them have used until now and hold."""
+        pids = family(self.pid)
+        self.note_cpu(sum(map(cpu_of, pids)))
+        memory = [resident(pid) for pid in pids]
+        self.peak = max([self.peak, *(high for _, high in memory)])
+        self.memory.append((time.time(), sum(now for now, _ in memory)))
+
+    def note_cpu(self, seconds: float) -> None:
+        """Note CPU time used until now; a process that ended between two readings never takes its own back."""
+        self.cpu.append((time.time(), max(seconds, self.cpu[-1][1] if self.cpu else 0.0)))
 
     def stop(self) -> None:
         """End the watch."""
@@ -145,9 +154,11 @@ def measure(module: str, *arguments: str, environment: dict[str, str] | None = N
         )
         watch = Watch(process.pid)
         watch.start()
-        code = process.wait()
+        _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - begin
+        process.returncode = code = os.waitstatus_to_exitcode(status)
         watch.stop()
+        watch.note_cpu(used.ru_utime + used.ru_stime)
         if code:
             raise RuntimeError(f"{module} {' '.join(arguments)} ended with exit code {code}")
         result = json.loads(place.read_text("utf8")) if place.exists() else {}

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 SAMPLE_MARK = "sample: generated text"
 WIDTH_IN = 7.2  # between the margins of A4, so that 8 points stay 8 points in print
 PNG_DPI = 160
+PLACE_DIGITS = 9  # of the figure's width: far below a dot, far above the last bits of a float
 LINE_STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 INK = "#222222"
@@ -89,10 +91,30 @@ def new_figure(height_in: float, title: str, *, is_sample: bool) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout=_steady_layout())
     FigureCanvasAgg(figure)
     figure.suptitle(title + (f"\n{SAMPLE_MARK}" if is_sample else ""), x=0.012, ha="left", color=INK)
     return figure
+
+
+def _steady_layout() -> ConstrainedLayoutEngine:
+    """Return Matplotlib's constrained layout with places that are equal in every process.
+
+    Its solver adds in an order that follows addresses in memory: the last bits of a place differ from one process to
+    the next, and with them the ids in an SVG, which are hashes of places.
+    """
+    from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
+
+    class Steady(ConstrainedLayoutEngine):
+        def execute(self, fig: Figure) -> Any:  # noqa: ANN401 - Matplotlib's own
+            margins = super().execute(fig)
+            for axes in fig.axes:
+                place = [round(edge, PLACE_DIGITS) for edge in axes.get_position(original=True).bounds]
+                # `set_position` would take the axes out of the next layout, which PNG needs at its own resolution.
+                axes._set_position(place)  # type: ignore[attr-defined]  # noqa: SLF001
+            return margins
+
+    return Steady()
 
 
 def svg_bytes(figure: Figure) -> bytes:

@@ -18,21 +18,36 @@ SHOWN_ROWS = 20
 
 @dataclass(frozen=True)
 class Violation:
-    """One rule of a table that rows break: the rule in words, how many rows, and the first of them."""
+    """One rule of a table that rows break: the rule in words, how many rows, and the first of them.
+
+    `words` says what is wrong where the rule and a number of rows do not.
+    """
 
     rule: str
     count: int
     rows: pa.Table
+    words: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, as a person reads it."""
+        return self.words or f"{counted(self.count, 'row')} break{'s' * (self.count == 1)} the rule `{self.rule}`"
+
+
+def counted(count: int, thing: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,} {thing}" + "s" * (count != 1)
 
 
 def violations(table: Table, data: pa.Table) -> list[Violation]:
     """Return every declared rule that `data` breaks; an empty list where all hold."""
     if not data.schema.equals(table.arrow_schema):
-        return [
-            Violation(
-                f"schema is not the declared one: {_schema_difference(table, data)}", data.num_rows, data.slice(0, 0)
-            )
-        ]
+        words = f"schema is not the declared one: {_schema_difference(table, data)}"
+        return [Violation(words, data.num_rows, data.slice(0, 0), words)]
     masks: list[tuple[str, pa.ChunkedArray]] = []
     for field in table.fields:
         masks.extend(_field_rules(field, data[field.name]))
@@ -118,7 +133,7 @@ def other_turns(by_tokenizer: dict[str, pa.Table]) -> list[Violation]:
 
 
 def other_counts(published: pa.Table, workload: str, measured: dict[str, int]) -> list[Violation]:
-    """Return the published counts of a full set that are not ours, with the difference: upstream changed.
+    """Return the published counts of a full set that are not ours: only a part was counted, or upstream changed.
 
     Args:
         published: rows of the table `published`; those asserted with the statistic `count` are compared, exactly.
@@ -132,27 +147,33 @@ def other_counts(published: pa.Table, workload: str, measured: dict[str, int]) -
         if row["workload"] == workload and row["statistic"] == "count" and row["is_asserted"]
         and row["metric"] in measured and measured[row["metric"]] != row["value"]
     ]  # fmt: skip
-    words = ", ".join(f"{row['difference']:+,} {row['metric']}" for row in rows)
-    return (
-        [violation(f"counts of the full set are those published ({words})", pa.Table.from_pylist(rows))] if rows else []
-    )
+    if not rows:
+        return []
+    ours = " and ".join(counted(int(row["ours"]), str(row["metric"]).removesuffix("s")) for row in rows)
+    theirs = " and ".join(f"{row['published']:,}" for row in rows)
+    is_part = all(int(row["difference"]) < 0 for row in rows)
+    why = "only a part was counted" if is_part else "it changed upstream"
+    words = f"{ours} where the published set has {theirs} ({why})"
+    return [Violation("counts of the full set are those published", len(rows), pa.Table.from_pylist(rows), words)]
 
 
 def other_fingerprints(product: str, found: str, tokenizer: str, expected: str) -> list[Violation]:
     """Return the row of a product whose counts do not carry the fingerprint of the tokenizer's verified file."""
+    if found == expected:
+        return []
     row = {"product": product, "fingerprint": found, "tokenizer": tokenizer, "expected": expected}
-    return (
-        [violation("counts carry the tokenizer's fingerprint", pa.table({k: [v] for k, v in row.items()}))]
-        if found != expected
-        else []
-    )
+    words = f"it was counted by a tokenizer file of fingerprint {found}, that of {tokenizer} has {expected}"
+    return [Violation("counts carry the tokenizer's fingerprint", 1, pa.Table.from_pylist([row]), words)]
 
 
 def unbalanced(records: dict[str, int], kept: int, rejected: int) -> list[Violation]:
     """Return the difference between the records read and those kept or rejected, if there is one."""
-    lost = sum(records.values()) - kept - rejected
-    rows = pa.table({"read": [sum(records.values())], "kept": [kept], "rejected": [rejected]})
-    return [Violation("records read = kept + rejected", abs(lost), rows)] if lost else []
+    read = sum(records.values())
+    if read == kept + rejected:
+        return []
+    rows = pa.table({"read": [read], "kept": [kept], "rejected": [rejected]})
+    words = f"{counted(read, 'record')} read, {kept:,} kept and {rejected:,} rejected, which do not add up"
+    return [Violation("records read = kept + rejected", abs(read - kept - rejected), rows, words)]
 
 
 _SERIES = ("workload", "tokenizer", "counting", "population", "block_tokens", "metric")

@@ -36,6 +36,7 @@ from warehouse.generation import (
     replace_report,
     write_note,
 )
+from warehouse.home_names import check_name
 from warehouse.layout import LAYOUT, check_layout, is_older, layout_of, set_aside
 from warehouse.staging import CONTENTS, Product, Staging
 from warehouse.tables import GENERATIONS, tables_identity
@@ -63,12 +64,7 @@ class Home:
         Raises:
             KappaError: it cannot be written, or it was made by another layout.
         """
-        if bad := sorted(set("?%") & set(f"{self.path}{self.path.resolve()}")):
-            raise KappaError(
-                f"home folder {self.path.resolve()} cannot be used",
-                f"Dagster's run history and DuckDB keep no files below a name with {' or '.join(bad)}",
-                "choose another one with --home or KAPPA_HOME",
-            )
+        check_name(self.path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             probe = self.path / f".probe-{uuid.uuid4().hex[:8]}"

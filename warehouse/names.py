@@ -3,7 +3,32 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
+
+# Control, format, surrogate and private characters, and breaks of lines and paragraphs.
+_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+# Letters and marks that have no width: joiners, fillers, selectors of a variant.
+_WITHOUT_WIDTH = {
+    0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10),
+    *range(0xE0100, 0xE01F0),
+}  # fmt: skip
+
+
+def unseen_character(text: str) -> str:
+    r"""Return the first character that cannot be seen, as code point and name, with its place; empty without one.
+
+    It would steer a terminal, or make two names look alike.
+
+    >>> unseen_character("h100\u200b"), unseen_character("a\x1b"), unseen_character("H100 SXM")
+    ('U+200B ZERO WIDTH SPACE in position 5', 'U+001B in position 2', '')
+    """
+    for place, character in enumerate(text, 1):
+        code = ord(character)
+        is_blank = character.isspace() and character != " "
+        if is_blank or unicodedata.category(character) in _UNSEEN or code in _WITHOUT_WIDTH:
+            return " ".join(f"U+{code:04X} {unicodedata.name(character, '')}".split()) + f" in position {place}"
+    return ""
 
 
 def find_name(given: str, names: Iterable[str]) -> str | None:

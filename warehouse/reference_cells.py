@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from warehouse import hardware_fields as h
 from warehouse.errors import KappaError
+from warehouse.names import unseen_character
 from warehouse.schema import Field
 from warehouse.units import EXAMPLES, mistaken_for, parse_quantity
 
@@ -56,13 +57,16 @@ def typed_value(path: Path, row: int, field: Field, cell: str) -> object:
     `989.5 TFLOP/s`, `64 GB/s`, `400 Gb/s`, `80 GiB`.
 
     Raises:
-        KappaError: it is empty, of another type, or out of bounds; the message says what it may be mistaken for.
+        KappaError: it is empty, holds a character that cannot be seen, is of another type, or out of bounds; the
+            message says what it may be mistaken for.
     """
     text = cell.strip()
     if not text:
         if field.nullable:
             return None
         raise failure(path, row, field.name, "is empty")
+    if pa.types.is_string(field.type) and (unseen := unseen_character(text)):
+        raise failure(path, row, field.name, f"{shown(text)} holds {unseen}")
     try:
         value = _parsed(field, text)
     except (ValueError, KeyError, OverflowError):

@@ -274,7 +274,7 @@ def test_report_again_changes_no_table(copy: Kappa) -> None:
 
 def test_a_pipe_that_closes_early(copy: Kappa) -> None:
     """`kappa sql ... | head -1` shows one line and no traceback."""
-    command = f"{sys.executable} -m assets.cli sql --format csv 'FROM range(1000000)' | head -1"
+    command = f"{sys.executable} -m assets sql --format csv 'FROM range(1000000)' | head -1"
     process = subprocess.run(  # noqa: S602 - a pipe of the shell is what is tested
         command, shell=True, cwd=ROOT, env=copy.environment(), capture_output=True, text=True, check=True
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from bench import chat_set, document_sets
 from bench.counting import Rates, ratios, spread
 from bench.full_size import Cost, sum_of
 from bench.generate import SETS, generate
-from bench.measure import Measured, table
+from bench.measure import Measured, Watch, measure, table
 from bench.naive import prompts_of
 from bench.text import Source, vocabulary
 from bench.texts import write_texts
@@ -184,6 +187,38 @@ def test_measured_between() -> None:
     assert took.cpu_between(10.5, 11.5) == pytest.approx(2.0)
     assert took.peak_between(10.5, 11.5) == 9
     assert (took.cpu_seconds, took.peak_all_bytes) == (4.0, 9)
+
+
+def test_cpu_time_never_falls() -> None:
+    """A look at a process that has ended finds nothing, and takes back nothing."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    watch = Watch(process.pid)
+    watch.note_cpu(125.0)
+    watch.look()
+    # 125 s used, then 0 s to be seen
+    assert [seconds for _, seconds in watch.cpu] == [125.0, 125.0]
+
+
+def test_a_look_behind_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last look may come between a process' end and the end of its watch: its CPU time is what the kernel noted."""
+    stop = Watch.stop
+
+    def late(watch: Watch) -> None:
+        stop(watch)
+        watch.look()
+
+    monkeypatch.setattr(Watch, "stop", late)
+    took = measure("timeit", "-n", "1", "-r", "1", "sum(range(3_000_000))")
+    assert took.cpu_seconds > 0
+    assert took.cpu_between(0.0, time.time()) == took.cpu_seconds - took.cpu[0][1]
+    assert [seconds for _, seconds in took.cpu] == sorted(seconds for _, seconds in took.cpu)
+
+
+def test_a_process_that_ends_between_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look at all: its CPU time is known all the same."""
+    monkeypatch.setattr("bench.measure.EVERY_S", 60.0)
+    assert measure("timeit", "-n", "1", "-r", "1", "sum(range(3_000_000))").cpu_seconds > 0
 
 
 def test_table_is_markdown() -> None:

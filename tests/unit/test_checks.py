@@ -138,7 +138,7 @@ def test_tokenizers_see_the_same_turns(turns_table: Callable[..., pa.Table]) -> 
 
 
 def test_counts_of_full_sets() -> None:
-    """The published sizes are compared to the record, and the difference stands in the rule."""
+    """The published sizes are compared to the record, and both numbers are told in one sentence."""
     published = load_reference("published")
     sizes = {"sharegpt": 90_665, "narrativeqa": 46_765, "finqa": 7_437}
     for name, records in sizes.items():
@@ -146,7 +146,10 @@ def test_counts_of_full_sets() -> None:
     assert other_counts(published, "narrativeqa", {"records": 46_765, "sessions": 1_572}) == []
     (found,) = other_counts(published, "narrativeqa", {"records": 46_765, "sessions": 1_580})
     # 1,580 - 1,572 = 8
-    assert (found.rule, found.count) == ("counts of the full set are those published (+8 sessions)", 1)
+    assert found.sentence == "1,580 sessions where the published set has 1,572 (it changed upstream)"
+    (part,) = other_counts(published, "narrativeqa", {"records": 1, "sessions": 2})
+    expected = "1 record and 2 sessions where the published set has 46,765 and 1,572 (only a part was counted)"
+    assert part.sentence == expected
     assert {"metric": "sessions", "published": 1572, "ours": 1580, "difference": 8}.items() <= found.rows.to_pylist()[
         0
     ].items()
@@ -160,6 +163,7 @@ def test_fingerprints() -> None:
     (found,) = other_fingerprints("turns/w/t", "f0", "t", "f1")
     row = {"product": "turns/w/t", "fingerprint": "f0", "tokenizer": "t", "expected": "f1"}
     assert found.rows.to_pylist() == [row]
+    assert found.sentence == "it was counted by a tokenizer file of fingerprint f0, that of t has f1"
 
 
 def test_records_reconcile() -> None:
@@ -169,3 +173,15 @@ def test_records_reconcile() -> None:
     for kept, lost in ((7, 1), (10, 2)):
         (found,) = unbalanced({"a": 7, "b": 3}, kept, 2)
         assert (found.count, found.rows.to_pylist()) == (lost, [{"read": 10, "kept": kept, "rejected": 2}])
+        assert found.sentence == f"10 records read, {kept} kept and 2 rejected, which do not add up"
+
+
+def test_sentences() -> None:
+    """A rule is told with the number of rows that break it, one or many; another schema is told by itself."""
+    one, many = (violations(T, T.rows([GOOD | {"l": -n} for n in range(1, 1 + count)])) for count in (1, 1200))
+    # 1 row, 1,200 rows
+    assert [found.sentence for found in (*one, *many)] == [
+        "1 row breaks the rule `l >= 0`", "1,200 rows break the rule `l >= 0`",
+    ]  # fmt: skip
+    (schema,) = violations(T, pa.table({"k": ["a"]}))
+    assert schema.sentence == schema.rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import errno
 import io
@@ -50,6 +51,12 @@ def home(tmp_path_factory: pytest.TempPathFactory, turns_table: Callable[..., pa
         (draft.folder / "report.html").write_text("page", "utf8")
     home.publish(staging.require("warehouse"), staging.require("report"))
     return home.path
+
+
+def options_of(command: str) -> list[argparse.Action]:
+    """Return what a command may be given, but for its help."""
+    (commands,) = [one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction)]
+    return [one for one in commands.choices[command]._actions if one.option_strings and one.dest != "help"]
 
 
 class Ran:
@@ -116,6 +123,24 @@ class TestParser:
         assert (caught.value.code, told.out, told.err.count("\n")) == (2, "", 1)
         assert told.err.startswith("error: ")
         assert "see `kappa" in told.err
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_an_option_is_given_once(self, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+        """Of two values none is dropped without a word, and an empty one is no value, for any option of any command."""
+        for option in options_of(command):
+            value = [] if option.nargs == 0 else [str(next(iter(option.choices or ["1"])))]
+            once = [option.option_strings[0], *value]
+            lines = [] if isinstance(option, argparse._AppendAction) else [[command, *once, *once]]
+            lines += [[command, once[0], empty] for empty in ("", " ")] if value else []
+            lines += [[*once, command, *once]] if option.dest in ("home", "debug") else []
+            for line in lines:
+                with pytest.raises(SystemExit) as caught:
+                    build_parser().parse_args(line)
+                told = capsys.readouterr()
+                # 1 line that names the option
+                assert (caught.value.code, told.out, told.err.count("\n")) == (2, "", 1), line
+                assert told.err.startswith(f"error: argument {'/'.join(option.option_strings)}, "), line
+            assert build_parser().parse_args([command, *once]).command == command
 
     @pytest.mark.parametrize("line", ["--help", "run --help", "sql --help", "crit --help", "--version"])
     def test_help(self, line: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -461,9 +461,12 @@ def _look(path: Path, ready, stop, seen) -> None:  # type: ignore[no-untyped-def
     seen.put((looks, wrong))
 
 
-@pytest.mark.parametrize("name", ["a?b", "a%41b"])
-def test_names_that_dagster_cannot_keep(tmp_path: Path, name: str) -> None:
-    """A home below such a name is refused before anything is written."""
+NOT_UTF8 = os.fsdecode(b"a\xffb")
+
+
+@pytest.mark.parametrize("name", ["a?b", "a%41b", "a\\b", "a\\", NOT_UTF8, "/".join(["a" * 200] * 20)])
+def test_names_that_dagster_and_duckdb_cannot_keep(tmp_path: Path, name: str) -> None:
+    """A home below such a name, or with a path too long, is refused in one line before anything is written."""
     with pytest.raises(KappaError, match="cannot be used"):
         Home(tmp_path / name / "home").prepare()
     assert list(tmp_path.iterdir()) == []

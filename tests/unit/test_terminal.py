@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from assets import terminal
 from assets.terminal import chosen_format, text_table, write_rows
-from warehouse.errors import KappaError
+from warehouse.errors import KappaError, UsageError
 
 DATA = pa.table(
     {
@@ -257,4 +257,18 @@ def test_the_suffix_names_the_format() -> None:
     """What was asked for comes first, then the file's suffix, then a table."""
     assert chosen_format("json", Path("a.csv")) == "json"
     assert [chosen_format(None, Path(f"a.{kind}")) for kind in ("csv", "parquet", "txt")] == ["csv", "parquet", "table"]
-    assert chosen_format(None, None) == "table"
+    assert chosen_format(None, None) == chosen_format(None, Path("a")) == "table"
+    assert [chosen_format(None, Path(name)) for name in ("a.CSV", "a.b.Json", "/dev/stdout")] == [
+        "csv",
+        "json",
+        "table",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.xls", "a.csv.gz", "a.tsv", "a.jsonl", "a.csv~", "a.csv "])
+def test_another_suffix_is_no_table(name: str) -> None:
+    """A suffix of no format is refused with those there are, whatever the case; with --format any name will do."""
+    for output in (Path(name), Path(name.upper())):
+        with pytest.raises(UsageError, match=r"\.txt \(table\), \.csv \(csv\), \.json \(json\), \.parquet \(parquet\)"):
+            chosen_format(None, output)
+        assert chosen_format("table", output) == "table"

@@ -21,7 +21,7 @@ from pipelines.units import parse_bytes_per_s
 from warehouse.errors import KappaError
 from warehouse.hardware_fields import CONFIDENCES
 from warehouse.reference_rows import FOLDER, load_reference, user_folder, user_rows_identity
-from warehouse.reference_tables import USER_TABLES
+from warehouse.reference_tables import REFERENCE, USER_TABLES
 from warehouse.tokenizer_names import tokenizer_names
 from warehouse.user_rows import put_rows
 
@@ -149,6 +149,43 @@ def test_what_is_wrong_is_told(user: Path, name: str, cells: dict[str, object], 
         [load_reference(table, user=user) for table in USER_TABLES]
     assert caught.value.why.startswith(told)
     assert caught.value.what == f"{path if 'row 3' not in told else user / 'headlines.csv'} is not usable"
+
+
+UNSEEN = {
+    "\0": "U+0000", "\x1b": "U+001B", "\x7f": "U+007F", "\t": "U+0009", "\n": "U+000A", "\x85": "U+0085",
+    "\u00ad": "U+00AD SOFT HYPHEN", "\u200b": "U+200B ZERO WIDTH SPACE", "\u200d": "U+200D ZERO WIDTH JOINER",
+    "\u202e": "U+202E RIGHT-TO-LEFT OVERRIDE", "\u2066": "U+2066 LEFT-TO-RIGHT ISOLATE", "\u2028": "U+2028 LINE",
+    "\ufeff": "U+FEFF ZERO WIDTH NO-BREAK SPACE", "\ue000": "U+E000", "\u00a0": "U+00A0 NO-BREAK SPACE",
+    "\u3164": "U+3164 HANGUL FILLER", "\ufe0f": "U+FE0F VARIATION SELECTOR-16", "\U000e0041": "U+E0041 TAG",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("character", UNSEEN)
+@pytest.mark.parametrize(("name", "column"), [("accelerators", "accelerator"), ("links", "link"), ("links", "source")])
+def test_a_text_that_cannot_be_seen(user: Path, name: str, column: str, character: str) -> None:
+    """A name or any other text with a character that steers a terminal or has no width is refused, with its place."""
+    path = spoil(user, name, **{column: f"our{character}s"})
+    with pytest.raises(KappaError) as caught:
+        load_reference(name, user=user)
+    assert caught.value.what == f"{path} is not usable"
+    assert caught.value.why.startswith(f"row 2, column {column}: ")
+    assert f" holds {UNSEEN[character]}" in caught.value.why
+    assert caught.value.why.endswith(" in position 4")
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("source", ["Größe 日本 5 µs", "e\u0301", "😀", "a  b"])
+def test_any_other_text_is_kept(user: Path, source: str) -> None:
+    """What can be seen is text, whatever the script."""
+    spoil(user, "links", source=source)
+    assert source in load_reference("links", user=user)["source"].to_pylist()
+
+
+def test_a_row_that_kappa_adds_can_be_seen_too(user: Path) -> None:
+    """A name that came from the command line is refused before it is written."""
+    row = dict.fromkeys(REFERENCE["links"].names) | OURS["links"][0] | {"link": "a\u202eb"}
+    with pytest.raises(KappaError, match=r"holds U.202E RIGHT-TO-LEFT OVERRIDE in position 2"):
+        put_rows(user, "links", [row], ("link",))
 
 
 def test_an_unknown_tokenizer_is_told(user: Path) -> None:
