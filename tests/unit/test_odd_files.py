@@ -31,7 +31,7 @@ CHATS = json.dumps([{"id": "a", "conversations": [{"from": "human", "value": "x"
         (CHATS.encode("utf-16-be"), "is UTF-16 text"),
         (CHATS.encode("utf-32"), "is UTF-32 text"),
         (CHATS.encode("utf-32-be"), "is UTF-32 text"),
-        (gzip.compress(CHATS.encode()), "is gzip-compressed"),
+        (gzip.compress(CHATS.encode(), mtime=0), "is gzip-compressed"),
         (b"\x28\xb5\x2f\xfd" + b"x" * 9, "is zstd-compressed"),
         (b"PK\x03\x04" + b"x" * 9, "is a zip archive"),
         (b"PAR1" + b"x" * 9, "is a Parquet file"),
@@ -49,7 +49,7 @@ def test_what_a_file_is(read: Read, name: str, raw: bytes, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("raw", "words"),
-    [(gzip.compress(b"x"), "is gzip-compressed"), (b"[]", "is JSON"), (b"<html>", "is a page of HTML")],
+    [(gzip.compress(b"x", mtime=0), "is gzip-compressed"), (b"[]", "is JSON"), (b"<html>", "is a page of HTML")],
 )
 def test_what_a_file_is_where_parquet_is_expected(read: Read, raw: bytes, words: str) -> None:
     """The same for Parquet."""
