@@ -12,7 +12,7 @@ def main() -> int:
     """Run the command line of this process; return its exit code."""
     interrupts.take_over()
     try:
-        from assets import cli  # noqa: PLC0415 - an import may be interrupted too
+        from assets.commands import cli  # noqa: PLC0415 - an import may be interrupted too
 
         code = cli.main()
         signal.signal(signal.SIGINT, signal.SIG_IGN)

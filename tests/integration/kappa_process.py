@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from warehouse.home import Home
+from warehouse.home.home import Home
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "hf_secretWhichMustNotLeak0123456789"  # noqa: S105 - no account has it

@@ -10,11 +10,11 @@ from hub_stand_in import HubStandIn, sha256
 from kappa_process import Kappa, errors_of, files_below
 from tiny_sets import FINQA, NARRATIVEQA, TOTALS, all_sets
 
-from pipelines import hub as hub_module
-from pipelines.chat_template_files import _from_hub as chat_template_of
-from pipelines.hub import HuggingFaceHub
-from pipelines.tokenizer_files import fetch_tokenizer
-from pipelines.tokenizer_specs import tokenizer_spec
+from pipelines.fetch import hub as hub_module
+from pipelines.fetch.hub import HuggingFaceHub
+from pipelines.vocab.files import fetch_tokenizer
+from pipelines.vocab.specs import tokenizer_spec
+from pipelines.vocab.template_files import _from_hub as chat_template_of
 from warehouse.errors import KappaError
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")

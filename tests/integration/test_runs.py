@@ -13,9 +13,9 @@ from hub_stand_in import HubStandIn, sha256
 from kappa_process import ROOT, SECRET, Kappa, files_below
 from tiny_sets import FINQA, RECORDS, REJECTS, SHAREGPT, TOTALS, all_sets
 
-from warehouse.fields import COUNTINGS
-from warehouse.home import Home
-from warehouse.tables import TABLES
+from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.tables import TABLES
+from warehouse.home.home import Home
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 TIMED = ("generations/", "sources/")

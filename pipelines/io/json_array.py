@@ -1,0 +1,241 @@
+"""Reads the elements of a large JSON array, or of JSON lines, one at a time and in bounded memory.
+
+The standard library's decoder over a growing buffer: exact for lone surrogates, a byte order mark and NaN, and every
+whole element before a truncation comes out. Memory is a few times the largest element, time is linear whatever the
+bytes are. What an element means is not known here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pipelines.io.json_bytes import SURROGATES, byte_length
+from pipelines.io.json_deep import MAX_DEPTH, Whole, decoded, is_deep, skip
+from pipelines.io.json_repeats import RepeatDecoder
+
+# A record that the end of the buffer cuts is decoded twice: few are, of those that are a fraction of a step long.
+STEP_BYTES = 1 << 22
+MAX_ELEMENT_CHARACTERS = 1 << 30
+
+_SPACE = re.compile(r"[ \t\r\n\ufeff]*")
+# No number is used, and Python refuses integers of more than 4,300 digits: as floats they cost nothing and never fail.
+_DECODER = json.JSONDecoder(strict=False, parse_int=float)
+# An error this close to the end of the buffer may be a literal or an escape that the next bytes complete.
+_NEAR_END = 16
+TRUNCATED, NOT_AN_OBJECT, TOO_DEEP = "truncated", "not_an_object", "too_deep"
+_NOT_JSON, _ENDS = "not JSON", "the file ends inside an element"
+_DEEP = f"more than {MAX_DEPTH} arrays and objects inside each other"
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element of the file: its number from 0 and the decoded value."""
+
+    index: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An element that cannot be used: its number, its first byte, why, and the reason as `rejects` names it.
+
+    Behind one that is `truncated` the file could be read no further.
+    """
+
+    index: int
+    byte: int
+    why: str
+    reason: str = TRUNCATED
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing behind it was read."""
+        return self.reason == TRUNCATED
+
+
+class _Buffer:
+    """The undecoded rest of a file as text; `fill` appends the next bytes, twice as many each time it has to wait."""
+
+    def __init__(self, handle: BinaryIO, on_bytes: Callable[[int], None], repeated: str | None = None) -> None:
+        self.handle = handle
+        self.on_bytes = on_bytes
+        self.decode = (RepeatDecoder(_DECODER, repeated) if repeated else _DECODER).raw_decode
+        self.decoder = codecs.getincrementaldecoder("utf-8")(SURROGATES)
+        self.text = ""
+        self.position = 0
+        self.is_complete = False
+        self.step = STEP_BYTES
+        self.last_size = 0
+        # A place in the text and the byte of the file that it is: nothing before it is ever encoded again.
+        self.known = (0, 0)
+
+    def fill(self) -> bool:
+        """Drop what was consumed and append the next bytes; False at the end of the file."""
+        if self.is_complete:
+            return False
+        begin = self._begin()
+        block = self.handle.read(self.step)
+        self.is_complete = not block
+        self.text = self.text[self.position :] + self.decoder.decode(block, final=not block)
+        self.position = 0
+        self.known = (0, begin)
+        self.step = min(self.step * 2, 1 << 28)
+        self.on_bytes(len(block))
+        return True
+
+    def _begin(self) -> int:
+        """Return the byte of the file at `position`, by the shorter way: from a known place, or from the end."""
+        if self.position - self.known[0] <= len(self.text) - self.position:
+            return self.byte(self.position)
+        end = self.handle.tell() - len(self.decoder.getstate()[0])
+        return end - byte_length(self.text[self.position :])
+
+    def byte(self, position: int) -> int:
+        """Return the byte of the file at a place that is not before the one asked for last."""
+        place, byte = self.known
+        self.known = (position, byte + byte_length(self.text[place:position]))
+        return self.known[1]
+
+    def consume(self, position: int) -> None:
+        self.position = position
+        self.step = STEP_BYTES
+
+    def peek(self) -> str:
+        """Return the next visible character, '' at the end of the file."""
+        while True:
+            self.position = _visible(self.text, self.position)
+            if self.position < len(self.text):
+                return self.text[self.position]
+            if not self.fill():
+                return ""
+
+    def element(self, index: int) -> Element | Cut:
+        """Consume one element, as far as it can be used, and the character behind it is seen."""
+        # To fail costs as much as to decode: an element as long as the one before shall be there as a whole.
+        if len(self.text) - self.position < self.last_size:
+            self.fill()
+        while True:
+            try:
+                value, end = decoded(self.decode, self.text, self.position)
+            except ValueError as error:
+                if self._is_whole(error) or not self.fill():
+                    return Cut(index, self.byte(self.position), self.why())
+                continue
+            if end == len(self.text) and not isinstance(value, dict | list | str) and self.fill():
+                continue
+            if end < 0:
+                byte = self.byte(self.position)
+                return Cut(index, byte, _DEEP, TOO_DEEP) if skip(self) else Cut(index, byte, self.why())
+            self.last_size = end - self.position
+            byte = self.byte(self.position) if (too_deep := is_deep(value)) else 0
+            self.consume(end)
+            return Cut(index, byte, _DEEP, TOO_DEEP) if too_deep else Element(index, value)
+
+    def _is_whole(self, error: ValueError) -> bool:
+        """Whether more bytes would not mend what failed."""
+        assert isinstance(error, json.JSONDecodeError)
+        is_short = error.msg.startswith("Unterminated string") or error.pos >= len(self.text) - _NEAR_END
+        return not is_short or len(self.text) > MAX_ELEMENT_CHARACTERS
+
+    def why(self) -> str:
+        """Return what is wrong where an element fails."""
+        return _ENDS if self.is_complete else _NOT_JSON
+
+    def line(self) -> str:
+        """Consume and return the text up to the next line break, the end of the file, or what is too long."""
+        seen = self.position
+        while (end := self.text.find("\n", seen)) < 0 and len(self.text) - self.position <= MAX_ELEMENT_CHARACTERS:
+            seen = len(self.text) - self.position
+            if not self.fill():
+                break
+        end = len(self.text) if end < 0 else end
+        line = self.text[self.position : end]
+        self.consume(end)
+        return line
+
+
+def read_elements(
+    path: Path, on_bytes: Callable[[int], None] = lambda _: None, repeated: str | None = None
+) -> Iterator[Element | Cut]:
+    """Yield each element of a JSON array or of JSON lines, and a `Cut` for one that is not whole.
+
+    Behind a line that is not JSON the next line is read; an array is read to the first such place. A value of more
+    than `MAX_DEPTH` levels is passed over.
+
+    Args:
+        path: the file, UTF-8; a byte order mark, lone surrogates and control characters in strings are accepted.
+        on_bytes: called with the number of bytes of each block read.
+        repeated: the key of a long text that often is the one of the element before; it is then not decoded again.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as handle:
+        buffer = _Buffer(handle, on_bytes, repeated)
+        yield from _array(buffer) if buffer.peek() == "[" else _lines(buffer)
+
+
+def _array(buffer: _Buffer) -> Iterator[Element | Cut]:
+    index = 0
+    buffer.consume(buffer.position + 1)
+    while (mark := buffer.peek()) not in ("]", ""):
+        element = buffer.element(index)
+        yield element
+        if isinstance(element, Cut) and element.is_end:
+            return
+        index += 1
+        if buffer.peek() == ",":
+            buffer.consume(buffer.position + 1)
+        elif buffer.peek() not in ("]", ""):
+            yield Cut(index, buffer.byte(buffer.position), "no comma between two elements")
+            return
+    buffer.consume(buffer.position + len(mark))
+    if not mark or buffer.peek():
+        why = "something stands behind the end of the array" if mark else "the array is not closed"
+        yield Cut(index, buffer.byte(buffer.position), why)
+
+
+def _lines(buffer: _Buffer) -> Iterator[Element | Cut]:
+    index = 0
+    while buffer.peek():
+        line, position = buffer.line(), 0
+        while position < len(line):
+            element, position = _element(buffer, line, position, index)
+            yield element
+            if isinstance(element, Cut) and element.is_end:
+                return
+            index += 1
+
+
+def _element(buffer: _Buffer, line: str, position: int, index: int) -> tuple[Element | Cut, int]:
+    """Return the element at a place of the line that the buffer just consumed, and where the next one begins."""
+    place, rest = buffer.position - len(line) + position, Whole(line, position)
+    try:
+        value, rest.position = decoded(buffer.decode, line, position)
+    except ValueError:
+        return _broken(buffer, index, place), len(line)
+    if rest.position < 0:
+        rest.position = position
+        if not skip(rest):
+            return _broken(buffer, index, place), len(line)
+    elif not is_deep(value):
+        return Element(index, value), _visible(line, rest.position)
+    return Cut(index, buffer.byte(place), _DEEP, TOO_DEEP), _visible(line, rest.position)
+
+
+def _broken(buffer: _Buffer, index: int, place: int) -> Cut:
+    """Return what is wrong with a line: one without a line end is cut, any other is whole and no record."""
+    is_cut = buffer.position == len(buffer.text)
+    return Cut(index, buffer.byte(place), *((buffer.why(), TRUNCATED) if is_cut else (_NOT_JSON, NOT_AN_OBJECT)))
+
+
+def _visible(text: str, position: int) -> int:
+    """Return the place of the next visible character, or the end."""
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
