@@ -12,7 +12,6 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from assets import interrupts
@@ -229,13 +228,9 @@ def _dispatch(options: argparse.Namespace) -> int:
     """Import the command's module, and with it what that command needs, and run it."""
     if options.command in _READ_OWN_ROWS:
         from warehouse.hardware_rows.files import unread_files, user_folder  # noqa: PLC0415 - pyarrow is slow to import
+        from warehouse.home.home import home_path  # noqa: PLC0415
 
         for unread in unread_files(user_folder(home_path(options.home))):
             print(f"warning: {unread}", file=sys.stderr)
     module = importlib.import_module(_COMMANDS[options.command])
     return int(getattr(module, options.command)(options))
-
-
-def home_path(given: str | None) -> Path:
-    """Return the home folder: the one given, else KAPPA_HOME, else ./data."""
-    return Path(given or os.environ.get("KAPPA_HOME") or "data")

@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from assets.commands import doctor_home
-from assets.commands.cli import home_path, readable
+from assets.commands.cli import readable
 from pipelines.vocab.specs import tokenizer_specs
 from pipelines.workloads.sets import workloads
 from warehouse.errors import KappaError
 from warehouse.home.code_version import code_version
-from warehouse.home.home import Home
+from warehouse.home.home import Home, home_path
 from warehouse.masking import masked
 
 LIBRARIES = ("dagster", "duckdb", "pyarrow", "datasets", "huggingface_hub", "transformers", "tokenizers", "fastokens")

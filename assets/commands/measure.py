@@ -6,14 +6,13 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
-from assets.commands.cli import home_path
 from assets.commands.crit.lines import scaled
 from pipelines.measure import timing
 from pipelines.measure.timing import HOST_LINK, Device, Measured, accelerator_of
 from pipelines.measure.torch_device import open_device
 from warehouse.hardware_rows.rows import user_folder
 from warehouse.hardware_rows.user_rows import put_rows
-from warehouse.home.home import Home
+from warehouse.home.home import Home, home_path
 
 _LINES = (
     ("host to device, pinned", "pinned_to_device_bytes_per_s", "B/s"),

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from assets.commands.cli import home_path
 from warehouse.errors import KappaError
 from warehouse.home.atomic import whole
+from warehouse.home.home import home_path
 
 
 def output_path(options: argparse.Namespace) -> Path | None:

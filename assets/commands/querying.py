@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from assets.commands.cli import home_path
 from assets.commands.output import output_path
 from assets.commands.terminal import chosen_format, write_rows
 from warehouse.database.engine import read_only, stream
 from warehouse.errors import KappaError, UsageError
-from warehouse.home.home import Home
+from warehouse.home.home import Home, home_path
 
 BATCH_ROWS = 1 << 16
 

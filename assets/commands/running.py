@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assets.commands.cli import home_path
 from assets.graph.dagster_errors import in_our_words
 from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
 from pipelines.workloads.sets import workload, workloads
@@ -19,7 +18,7 @@ from warehouse.database.engine import fetch, read_only
 from warehouse.database.spill import remove_left_spilled
 from warehouse.errors import KappaError
 from warehouse.home.generation import REPORT, replace_report
-from warehouse.home.home import Home
+from warehouse.home.home import Home, home_path
 
 if TYPE_CHECKING:
     import dagster as dg

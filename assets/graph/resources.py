@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.commands.cli import home_path
 from pipelines.fetch.hub import Hub, HuggingFaceHub, SampleHub
 from pipelines.generated.writing import sample_revision, write_sample
 from warehouse.errors import KappaError
-from warehouse.home.home import Home
+from warehouse.home.home import Home, home_path
 from warehouse.home.staging import Staging
 
 

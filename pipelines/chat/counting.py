@@ -112,7 +112,7 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
     check_tokens: int = CHECK_TOKENS,
     on_progress: Callable[[int], None] | None = None,
 ) -> ChatCounted:
-    """Return K, T and output of every turn by the tokenizer's own chat template (design rules 6 and 7).
+    """Return K, T and output of every turn by the tokenizer's own chat template (docs/turns.md).
 
     Memory is bounded by a batch of texts and some numbers a message; time is linear in the text. A message's tokens
     are those of `text_tokens`; what a template changes is tokenised again, and real prompts of a sample are compared.

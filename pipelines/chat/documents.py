@@ -1,4 +1,4 @@
-r"""K and T of documents as a server sees them: one user message of document, blank line and question (design rule 7).
+r"""K and T of documents as a server sees them: one user message of document, blank line and question (docs/turns.md).
 
 Only the end of a document, behind the last place where its tokens do not depend on what follows, is tokenised with
 each question. Memory holds the ends of the documents and a batch of texts.

@@ -1,4 +1,4 @@
-"""K and T of chats as a server sees them, out of the numbers of each message's piece: design rule 6, vectorised.
+"""K and T of chats as a server sees them, out of the numbers of each message's piece, vectorised; docs/turns.md.
 
 Arrays are one element a message, sorted by session and position. No text and no engine here.
 """
@@ -52,7 +52,7 @@ def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces
         tokens: Tokens of its text alone.
         pieces: Its other numbers.
 
-    Source: design rule 6.
+    Source: docs/turns.md, "Chats, counting `chat`".
     """
     text = chat_turns(session, role, tokens)
     first, end = _prompts(session, role)

@@ -22,7 +22,7 @@ Record = dict[str, object]
 
 # Of each edition, besides the defective records: enough for stable percentiles, few enough for a run of a minute.
 CONVERSATIONS = 300
-# The V3 edition cuts at 2,048 tokens (design.md rule 9, paper.md section 5); 4.4 characters a token here.
+# The V3 edition cuts at 2,048 tokens (docs/turns.md); 4.4 characters a token here.
 PIECE_CHARACTERS = 9_000
 # "Usually overlap by one identical message" (paper.md section 5).
 OVERLAP_SHARE = 0.75

@@ -1,4 +1,4 @@
-"""K, T and kappa_ratio of every turn, out of the token counts of messages: the derivation rules, vectorised.
+"""K, T and kappa_ratio of every turn, out of the token counts of messages: the rules of docs/turns.md, vectorised.
 
 Arrays are one element a message, sorted by session and position. Nothing here reads a file or knows a tokenizer.
 """
@@ -45,7 +45,7 @@ def chat_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns
     opening replies belong to the first T; where T would be 0 and K > 0, one token moves from K to T.
 
     Roles as in `pipelines.sessions.writing`; [user 3, assistant 2, user 1] gives (K, T) = (0, 3), (5, 1).
-    Source: design rules 2 to 5, after arXiv 2601.19910, section 3.
+    Source: docs/turns.md, after arXiv 2601.19910, section 3.
     """
     is_reply = role == ASSISTANT
     opens = np.diff(session, prepend=-1) != 0
@@ -74,7 +74,7 @@ def chat_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns
 def document_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns:
     """Return the turns of documents: K is the document's tokens, T the question's, each question a turn.
 
-    Every question, the first one too, finds the document cached: the paper's steady state (design rule 7).
+    Every question, the first one too, finds the document cached: the paper's steady state (docs/turns.md).
     """
     is_document = role == DOCUMENT
     document = np.flatnonzero(is_document)
@@ -86,7 +86,7 @@ def document_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> T
 
 
 def at_least_one(cached: Ints, prefill: Ints) -> tuple[Ints, Ints]:
-    """Return K and T with T >= 1 wherever K + T > 0: a server always computes the last prompt token (design rule 5)."""
+    """Return K and T with T >= 1 wherever K + T > 0: a server always computes the last prompt token."""
     moved = ((prefill == 0) & (cached > 0)).astype(np.int64)
     return cached - moved, prefill + moved
 

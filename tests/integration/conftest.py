@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hub_stand_in import Faults, HubStandIn
-from kappa_process import ROOT, Kappa
+from kappa_process import ROOT, Kappa, Sample, children_seconds
 from tiny_sets import FINQA, all_sets
 
 from pipelines.vocab.rebuilding import find_vocabulary, rebuild_tokenizer_json
@@ -72,6 +72,23 @@ def small(_served: HubStandIn, tmp_path_factory: pytest.TempPathFactory) -> Kapp
     process = kappa("run", *SMALL)
     assert process.returncode == 0, process.stderr
     return kappa
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """The sample, built once with a Hub address at which nothing answers; copy its home before you change it."""
+    folder = tmp_path_factory.mktemp("sample")
+    kappa = Kappa(folder / "home", folder / "cache", "http://127.0.0.1:9")
+    start = children_seconds()
+    process = kappa("run", "--sample")
+    return Sample(kappa, process, children_seconds() - start)
+
+
+@pytest.fixture(scope="session")
+def sample_home(sample: Sample) -> Kappa:
+    """The sample's home, to be read."""
+    assert sample.process.returncode == 0, sample.process.stderr
+    return sample.kappa
 
 
 @pytest.fixture

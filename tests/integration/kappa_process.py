@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,8 @@ from warehouse.home.home import Home
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "hf_secretWhichMustNotLeak0123456789"  # noqa: S105 - no account has it
-PATIENCE_S = 120.0
+# Against hanging for ever, not a measure: a busy machine takes many times as long as an idle one.
+PATIENCE_S = 900.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,21 @@ class Kappa:
     def state(self) -> dict[str, bytes]:
         """Return every file of the current generation by its path."""
         return files_below((self.home / "current").resolve())
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A home with the sample, what the run printed, and the seconds of processor time that it took."""
+
+    kappa: Kappa
+    process: subprocess.CompletedProcess[str]
+    seconds: float
+
+
+def children_seconds() -> float:
+    """Return the processor time of the processes that this one waited for: a busy machine does not change it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def files_below(folder: Path) -> dict[str, bytes]:

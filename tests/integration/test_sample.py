@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-import resource
-import shutil
-import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-import pytest
 from hub_stand_in import HubStandIn
-from kappa_process import Kappa, errors_of
+from kappa_process import Kappa, Sample, errors_of
 
 from assets.docs.sql_examples import PAGE, with_output
 from warehouse.home.home import Home
 
 SAYS = "sample: generated text"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A home with the sample, what the run told, and the seconds of processor time that it took."""
-
-    kappa: Kappa
-    process: subprocess.CompletedProcess[str]
-    seconds: float
-
-
-def children_seconds() -> float:
-    """Return the processor time of the processes that this one waited for: a busy machine does not change it."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
-    """The sample, built once with a Hub address at which nothing answers."""
-    folder = tmp_path_factory.mktemp("sample")
-    kappa = Kappa(folder / "home", folder / "cache", "http://127.0.0.1:9")
-    start = children_seconds()
-    process = kappa("run", "--sample")
-    yield Sample(kappa, process, children_seconds() - start)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_it_needs_no_network_and_less_than_a_minute(sample: Sample) -> None:

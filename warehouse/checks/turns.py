@@ -91,7 +91,7 @@ def _document_changes(ordered: Ordered) -> Bools:
 
 
 def _is_moved(cached: Ints, prefill: Ints, expected: Ints) -> Bools:
-    """Design rule 5: where T would be 0, one token moves from K to T."""
+    """Where T would be 0, one token moves from K to T (docs/turns.md, "T is never 0")."""
     moved: Bools = (cached == expected - 1) & (prefill == 1)
     return moved
 
@@ -123,7 +123,7 @@ class TurnRule:
     countings: tuple[str, ...] = COUNTINGS
 
 
-# Design rules 2 to 7. By `chat` a template may drop earlier text, so only `text` adds up from turn to turn.
+# docs/turns.md. By `chat` a template may drop earlier text, so only `text` adds up from turn to turn.
 RULES = (
     TurnRule("finite", "kappa_ratio is finite", _not_finite),
     TurnRule("kappa_times_t", "kappa_ratio x prefill_tokens = cached_tokens", _not_k),

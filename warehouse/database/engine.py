@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -17,6 +17,8 @@ from warehouse.errors import KappaError, UsageError
 
 if TYPE_CHECKING:
     import duckdb
+
+    Relation: TypeAlias = duckdb.DuckDBPyRelation
 
 MEMORY_LIMIT = "1GB"
 THREADS = 2
@@ -86,6 +88,33 @@ def fetch(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[st
     return connection.sql(query, params=parameters).to_arrow_table()
 
 
+def matching(relation: Relation, values: Mapping[str, object]) -> Relation:
+    """Return the rows in which each named column has its value; None stands for no condition."""
+    import duckdb  # noqa: PLC0415 - half a second
+
+    for column, value in values.items():
+        if value is not None:
+            is_it = duckdb.ColumnExpression(column) == duckdb.ConstantExpression(value)
+            relation = relation.filter(is_it)
+    return relation
+
+
+def checked(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, object] | None = None) -> Relation:
+    """Return the rows of a query that a person wrote, not computed yet.
+
+    Raises:
+        UsageError: there is no statement, or one before the last gives rows.
+        KappaError: DuckDB refuses the query; the message says where it is wrong.
+    """
+    import duckdb  # noqa: PLC0415 - half a second
+
+    try:
+        _check_one_answer(connection.extract_statements(query))
+        return connection.sql(query, params=parameters or None)
+    except duckdb.Error as error:
+        raise query_failure(_placed(connection, query, error)) from error
+
+
 def stream(
     connection: duckdb.DuckDBPyConnection, query: str, batch_rows: int, form: str = "parquet"
 ) -> pa.RecordBatchReader:
@@ -99,11 +128,11 @@ def stream(
     """
     import duckdb  # noqa: PLC0415 - half a second
 
+    relation = checked(connection, query)
     try:
-        _check_one_answer(connection.extract_statements(query))
-        return _told(shown(connection.sql(query), form).to_arrow_reader(batch_rows))
+        return _told(shown(relation, form).to_arrow_reader(batch_rows))
     except duckdb.Error as error:
-        raise query_failure(_placed(connection, query, error)) from error
+        raise query_failure(error) from error
 
 
 def _check_one_answer(statements: list[duckdb.Statement]) -> None:

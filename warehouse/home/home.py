@@ -45,6 +45,11 @@ KEPT_GENERATIONS = 3
 KEPT_S = 3600
 
 
+def home_path(given: str | None) -> Path:
+    """Return the home folder: the one given, else KAPPA_HOME, else ./data."""
+    return Path(given or os.environ.get("KAPPA_HOME") or "data")
+
+
 class Home:
     """One home folder."""
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from assets.commands.cli import home_path
 from assets.commands.crit.names import known_name
 from assets.commands.crit.sources import origins, pair_notes
 from pipelines.hardware import caveats, costs
@@ -23,7 +22,7 @@ from pipelines.hardware.workload_answers import workload_answer
 from warehouse.database.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.formulas import kappa, kv_bytes, serving, weights
-from warehouse.home.home import Home
+from warehouse.home.home import Home, home_path
 
 Row = dict[str, Any]
 Ints = npt.NDArray[np.int64]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from assets.commands.cli import home_path
 from assets.commands.crit.answers import answers
 from assets.commands.crit.checks import check_question, is_question
 from assets.commands.crit.names import settle_names
@@ -23,6 +22,7 @@ from pipelines.hardware.machines import SUSTAINED_FRACTION_DENSE, SUSTAINED_FRAC
 from pipelines.hardware.ratios import fitting_platforms, kappa_crit_rows
 from warehouse.errors import KappaError
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder
+from warehouse.home.home import home_path
 
 Row = dict[str, Any]
 COLUMNS = pa.schema(

@@ -19,14 +19,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from assets.commands import cli, doctor, measure, querying, running
-from assets.commands.cli import build_parser, home_path, main, readable
+from assets.commands.cli import build_parser, main, readable
 from assets.commands.crit import command as crit
 from warehouse.database.build import build_database
 from warehouse.declared.tables import TABLES
 from warehouse.errors import KappaError
 from warehouse.home.code_version import package_version
 from warehouse.home.generation import DATABASE
-from warehouse.home.home import Home
+from warehouse.home.home import Home, home_path
 
 ROOT = Path(__file__).parents[4]
 COMMANDS = {

@@ -1,4 +1,4 @@
-"""Design rules 2 to 5 and 7: every example of the design, and a plain loop as the second implementation."""
+"""K, T and output of messages beyond docs/turns.md, and a plain loop as the second implementation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows(turns: Turns) -> list[Turn]:
 
 
 def loop(messages: list[Message]) -> list[Turn]:
-    """Return the turns of one chat, message by message, after the words of the design."""
+    """Return the turns of one chat, message by message, after the words of docs/turns.md."""
     turns: list[list[int | None]] = []
     said, is_in_run, opening = 0, False, 0
     for role, tokens in messages:
@@ -62,7 +62,7 @@ def _last_token(k: int, t: int, output: int | None) -> Turn:
 @pytest.mark.parametrize(
     ("messages", "expected"),
     [
-        # rule 2: T = the run, K = everything before: 3+2 = 5, 3+2+1+4 = 10
+        # T = the run, K = everything before: 3+2 = 5, 3+2+1+4 = 10
         ("h3 g2 h1 g4 h2 g1", [(0, 3, 2), (5, 1, 4), (10, 2, 1)]),
         # a run of two: 3+2 = 5; K = 5+4 = 9
         ("h3 h2 g4 h1", [(0, 5, 4), (9, 1, None)]),
@@ -77,16 +77,16 @@ def _last_token(k: int, t: int, output: int | None) -> Turn:
         ("h3 g2 s4 g1", [(0, 3, 2), (5, 4, 1)]),
         # tools are new input like a user message: K = 3+2, T = 6
         ("h3 g2 t6 g1", [(0, 3, 2), (5, 6, 1)]),
-        # rule 3: opening replies belong to the first T: 5+3 = 8, K = 5+3+2 = 10
+        # opening replies belong to the first T: 5+3 = 8, K = 5+3+2 = 10
         ("g5 h3 g2 h1", [(0, 8, 2), (10, 1, None)]),
         ("g5 g1 h3", [(0, 9, None)]),
         # an opening reply and an empty request: T = 5+0, K = 0
         ("g5 h0 g2 h1", [(0, 5, 2), (7, 1, None)]),
-        # rule 4: the sum of the replies, 0 for an empty one, none without one
+        # the sum of the replies, 0 for an empty one, none without one
         ("h3 g2 g4", [(0, 3, 6)]),
         ("h3 g0", [(0, 3, 0)]),
         ("h3 g2 h4", [(0, 3, 2), (5, 4, None)]),
-        # rule 5: K + T = 0 is there and empty; its reply counts: K = 0+2
+        # K + T = 0 is there and empty; its reply counts: K = 0+2
         ("h0 g2 h3 g1", [(0, 0, 2), (2, 3, 1)]),
         # T = 0 and K = 3+2: one token moves: (4, 1); then K = 5+0+1 = 6
         ("h3 g2 h0 g1 h4", [(0, 3, 2), (4, 1, 1), (6, 4, None)]),
@@ -99,7 +99,7 @@ def _last_token(k: int, t: int, output: int | None) -> Turn:
     ],
 )
 def test_chats(messages: str, expected: list[Turn]) -> None:
-    """The examples of the design and their neighbours, by the arrays and by the loop."""
+    """Worked examples and their neighbours, by the arrays and by the loop."""
     found = chat_turns(*arrays([parse(messages)]))
     assert rows(found) == expected
     assert loop(parse(messages)) == expected
@@ -152,7 +152,7 @@ def test_context_grows_by_turn_and_reply(messages: list[Message]) -> None:
 
 
 def _uncorrected(messages: list[Message]) -> list[Turn]:
-    """Return the turns with the tokens of each run as T, before rule 5."""
+    """Return the turns with the tokens of each run as T, before one token moves."""
     groups: list[Turn] = []
     is_in_run = False
     for role, tokens in messages:
@@ -177,7 +177,7 @@ def _uncorrected(messages: list[Message]) -> list[Turn]:
     ],
 )
 def test_documents(messages: str, expected: list[tuple[int, int]]) -> None:
-    """Design rule 7, counting `text`: each question finds the document cached; there is no output."""
+    """Counting `text`: each question finds the document cached; there is no output."""
     found = document_turns(*arrays([parse(messages)]))
     assert rows(found) == [(k, t, None) for k, t in expected]
     assert found.turn_index.tolist() == list(range(len(expected)))

@@ -34,7 +34,7 @@ def record(*messages: object, name: object = "a") -> dict[str, Any]:
     ],
 )
 def test_roles(names: tuple[str, ...], role: int) -> None:
-    """Every name of design rule 1 has its role, and no other name is known."""
+    """Every name of docs/turns.md has its role, and no other name is known."""
     parsed = parse_chat(record(*({"from": name, "value": "x"} for name in names)))
     assert parsed.roles == [role] * len(names)
     # 2 + 6 + 1 + 3

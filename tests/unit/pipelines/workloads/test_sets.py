@@ -102,7 +102,7 @@ class TestShareGpt:
 
 
 class TestStitching:
-    """The V3 edition: design rule 9."""
+    """The V3 edition, stitched as docs/turns.md has it."""
 
     def test_ids(self) -> None:
         """The number is what follows the last underscore."""

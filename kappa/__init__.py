@@ -1,0 +1,17 @@
+"""The public Python API: open a warehouse, ask for kappa_crit. Thin: what computes lives in pipelines and warehouse.
+
+>>> import kappa
+>>> with kappa.open(sample_home) as warehouse:
+...     turns = warehouse.turns(workload="sharegpt", tokenizer="qwen3", counting="text")
+...     turns.columns[:6]
+['workload', 'tokenizer', 'counting', 'session_id', 'turn_index', 'cached_tokens']
+"""
+
+from __future__ import annotations
+
+from kappa.warehouse import Warehouse, open_warehouse
+from warehouse.errors import KappaError, UsageError
+
+open = open_warehouse  # noqa: A001 - `kappa.open` reads as it should; nothing here opens files
+
+__all__ = ["KappaError", "UsageError", "Warehouse", "open"]

@@ -1,0 +1,172 @@
+"""One published generation, read only: tables and views as DuckDB relations, which become Arrow, pandas or polars."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
+from warehouse.database.engine import checked, matching, read_only
+from warehouse.declared.fields import BLOCK_TOKENS
+from warehouse.declared.tables import TABLES
+from warehouse.errors import KappaError
+from warehouse.home.home import Home, home_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from warehouse.database.engine import Relation
+
+SERIES = ("workload", "tokenizer", "counting")
+
+
+def open_warehouse(home: str | os.PathLike[str] | None = None) -> Warehouse:
+    """Return the current generation of a home folder, which stays the same one until it is closed.
+
+    Args:
+        home: the home folder; None for KAPPA_HOME, else `./data`, as the command line has it.
+
+    Raises:
+        KappaError: nothing was published there, or by another kappa.
+    """
+    return Warehouse(Home(home_path(None if home is None else os.fspath(home))))
+
+
+class Warehouse:
+    """One generation of a home folder. Close it, or use it in a `with` statement.
+
+    A relation is lazy: it is computed when it becomes something else, by `.fetchall()`, `.to_arrow_table()`, `.df()`
+    (pandas) or `.pl()` (polars, where it is installed). It belongs to this warehouse and ends with it. One thread uses
+    a warehouse at a time; each thread opens its own.
+    """
+
+    def __init__(self, home: Home) -> None:
+        """Open the current generation of `home`.
+
+        Raises:
+            KappaError: nothing was published there, or by another kappa.
+        """
+        path = home.database()
+        self.folder = path.parent
+        """The generation's folder: `warehouse.duckdb`, `lake/` and `report/` of this one state."""
+        self.generation = int(self.folder.name)
+        self._stack = ExitStack()
+        self._connection = self._stack.enter_context(read_only(path))
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the generation; relations of this warehouse end here."""
+        self._stack.close()
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of all tables and views; docs/tables.md has their columns."""
+        return tuple(TABLES)
+
+    def table(self, name: str, **values: object) -> Relation:
+        """Return the rows of a table or view in which each named column has that value.
+
+        Args:
+            name: one of `tables`.
+            values: by column; None stands for no condition.
+
+        Raises:
+            KappaError: there is no such table or column.
+
+        >>> sample.table("links", link="pcie5-x16").project("peak_bytes_per_s").fetchall()
+        [(63015000000.0,)]
+        """
+        if name not in TABLES:
+            raise KappaError(f"there is no table {name!r}", f"there are {', '.join(TABLES)}", "name one of them")
+        lacking = [column for column in values if column not in TABLES[name].names]
+        if lacking:
+            there = ", ".join(TABLES[name].names)
+            raise KappaError(f"{name} has no column {lacking[0]!r}", f"it has {there}", "name one of them")
+        return matching(self._connection.table(name), values)
+
+    def turns(
+        self, *, workload: str | None = None, tokenizer: str | None = None, counting: str | None = None
+    ) -> Relation:
+        """Return `turns`, one row a turn: K is `cached_tokens`, T is `prefill_tokens`.
+
+        Args:
+            workload: such as `sharegpt`; None for all.
+            tokenizer: such as `qwen3`; None for all.
+            counting: `text` or `chat`; None for both.
+
+        Raises:
+            KappaError: this warehouse has no such workload, tokenizer or counting.
+
+        >>> turns = sample.turns(workload="finqa", tokenizer="qwen3", counting="chat")
+        >>> turns.aggregate("min(prefill_tokens) > 0").fetchall()
+        [(True,)]
+        """
+        return self.table("turns", **self._series(workload=workload, tokenizer=tokenizer, counting=counting))
+
+    def percentiles(  # noqa: PLR0913 - the key of the table
+        self,
+        *,
+        workload: str | None = None,
+        tokenizer: str | None = None,
+        counting: str | None = None,
+        metric: str | None = None,
+        population: str | None = None,
+        block_tokens: int = 1,
+    ) -> Relation:
+        """Return exact percentiles, one row a value, at any granularity of reuse.
+
+        Args:
+            workload: as are `tokenizer` and `counting`: see `turns`.
+            tokenizer: see `workload`.
+            counting: see `workload`.
+            metric: `kappa_ratio`, `cached_tokens`, `prefill_tokens`, `context_tokens`, `output_tokens`; None for all.
+            population: `all` turns, or `reused` (K > 0); None for both.
+            block_tokens: reuse granularity in tokens, at least 1: 16 is a block of vLLM, 256 a chunk of LMCache.
+
+        Raises:
+            KappaError: this warehouse has no such workload, tokenizer or counting, or `block_tokens` is below 1.
+
+        >>> rows = sample.percentiles(workload="sharegpt", tokenizer="qwen3", counting="text", metric="kappa_ratio")
+        >>> rows.filter("population = 'reused' AND percentile = 50").project("block_tokens").fetchall()
+        [(1,)]
+        """
+        if block_tokens < 1:
+            raise KappaError(f"block_tokens {block_tokens} is not possible", "a block holds a token", "give 1 or more")
+        series = self._series(workload=workload, tokenizer=tokenizer, counting=counting)
+        values = {**series, "metric": metric, "population": population}
+        if block_tokens in BLOCK_TOKENS:
+            return self.table("percentiles", block_tokens=block_tokens, **values)
+        # The block is a checked whole number: macros take no parameters of a relation.
+        return matching(self._connection.sql(f"FROM percentiles_at({int(block_tokens)})"), values)
+
+    def sql(self, query: str, parameters: Mapping[str, object] | None = None) -> Relation:
+        """Return the rows of one query over the tables and views.
+
+        Args:
+            query: SQL as DuckDB has it; it can read this generation and nothing else.
+            parameters: values of `$name` in the query.
+
+        Raises:
+            KappaError: DuckDB refuses the query; the message says where it is wrong.
+
+        >>> sample.sql("SELECT count(DISTINCT workload) FROM turns WHERE tokenizer = $t", {"t": "qwen3"}).fetchall()
+        [(4,)]
+        """
+        return checked(self._connection, query, dict(parameters or {}))
+
+    def _series(self, **names: str | None) -> dict[str, str | None]:
+        """Return the names; KappaError for one that the warehouse does not hold, instead of no rows without a word."""
+        summary = self._connection.table("summary")
+        for column, name in names.items():
+            known = [row[0] for row in summary.project(column).distinct().order(column).fetchall()]
+            if name is not None and name not in known:
+                what, why = f"there is no {column} {name!r} here", f"there are {', '.join(known)}"
+                raise KappaError(what, why, "name one of them")
+        return names

@@ -1,0 +1,87 @@
+"""`import kappa` as documented: docs/api.md and every docstring example, on the sample."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import duckdb
+import pytest
+from kappa_process import ROOT, Kappa
+
+import kappa
+import kappa.warehouse
+from kappa import KappaError, Warehouse
+
+OPTIONS = doctest.ELLIPSIS
+
+
+@pytest.fixture(scope="module")
+def warehouse(sample_home: Kappa) -> Iterator[Warehouse]:
+    """The sample's warehouse, opened by the API."""
+    with kappa.open(sample_home.home) as opened:
+        yield opened
+
+
+def test_the_page_of_the_api_runs(sample_home: Kappa) -> None:
+    """Each example of docs/api.md gives what the page shows."""
+    page = str(ROOT / "docs" / "api.md")
+    names = {"home": sample_home.home}
+    result = doctest.testfile(page, module_relative=False, globs=names, optionflags=OPTIONS)
+    assert result.failed == 0
+    assert result.attempted > 10
+
+
+@pytest.mark.parametrize("module", [kappa, kappa.warehouse], ids=lambda module: module.__name__)
+def test_examples_in_docstrings_hold(module: ModuleType, sample_home: Kappa, warehouse: Warehouse) -> None:
+    """The examples of the package give what they say."""
+    names = {"sample": warehouse, "sample_home": sample_home.home}
+    result = doctest.testmod(module, extraglobs=names, optionflags=OPTIONS)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_relations_give_what_duckdb_gives(sample_home: Kappa, warehouse: Warehouse) -> None:
+    """The API's rows are those of a plain DuckDB client on the same file."""
+    with duckdb.connect(str(sample_home.home / "warehouse.duckdb"), read_only=True) as plain:
+        where = "workload = 'finqa' AND tokenizer = 'qwen3' AND counting = 'chat'"
+        expected = plain.sql(f"FROM turns WHERE {where} ORDER BY ALL").fetchall()
+        in_blocks = plain.sql(f"FROM percentiles_at(64) WHERE {where} ORDER BY ALL").fetchall()
+    series = {"workload": "finqa", "tokenizer": "qwen3", "counting": "chat"}
+    assert expected
+    assert warehouse.turns(**series).order("ALL").fetchall() == expected
+    assert warehouse.percentiles(**series, block_tokens=64).order("ALL").fetchall() == in_blocks
+
+
+def test_it_reads_nothing_else_and_changes_nothing(warehouse: Warehouse) -> None:
+    """No file of the machine is read and no table is changed through the API."""
+    for query in ("FROM read_csv('/etc/passwd')", "DELETE FROM turns", "ATTACH 'other.duckdb'", ""):
+        with pytest.raises((KappaError, duckdb.Error)):
+            warehouse.sql(query).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda w: w.table("turn"), "there is no table 'turn'"),
+        (lambda w: w.table("turns", wrokload="x"), "turns has no column 'wrokload'"),
+        (lambda w: w.turns(tokenizer="gpt2"), "there is no tokenizer 'gpt2' here"),
+        (lambda w: w.percentiles(counting="words"), "there is no counting 'words' here"),
+        (lambda w: w.percentiles(block_tokens=0), "block_tokens 0 is not possible"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_not_there_is_an_error(ask: object, words: str, warehouse: Warehouse) -> None:
+    """A misspelt name is never an empty answer."""
+    with pytest.raises(KappaError, match=words):
+        ask(warehouse)  # type: ignore[operator]
+
+
+def test_import_kappa_is_quick() -> None:
+    """`import kappa` loads none of the libraries that take seconds."""
+    slow = ("dagster", "datasets", "transformers", "seaborn", "duckdb")
+    code = f"import sys, kappa; print([name for name in {slow} if name in sys.modules])"
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
