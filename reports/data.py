@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reports.figures.histogram import BINS_PER_DECADE, SQL, Histogram, Key, histograms
+from reports.histogram import BINS_PER_DECADE, SQL, Histogram, Key, histograms
 from warehouse.database.engine import read_only
 
 Row = dict[str, Any]

@@ -9,12 +9,10 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from assets.commands.cli import build_parser
 from assets.docs.sections import with_sections
-from warehouse.declared.fields import REASON
-from warehouse.declared.schema import Table
+from warehouse.declared.dictionary import dictionary
 from warehouse.declared.tables import TABLES
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs"
@@ -32,35 +30,8 @@ EXIT_CODES = (
 def pages() -> dict[str, str]:
     """Return the generated pages by file name."""
     sections = with_sections((FOLDER / "kappa-crit.md").read_text("utf8"))
-    return {"tables.md": _dictionary(), "commands.md": _commands(), "kappa-crit.md": sections}
-
-
-def dictionary(*tables: Table) -> dict[str, Any]:
-    """Return what docs/tables.md says of these tables as metadata of the asset that makes them."""
-    import dagster as dg  # noqa: PLC0415 - the pages are written without it
-
-    parts = [_table(table) for table in tables]
-    if any(REASON in table.fields for table in tables):
-        parts.append(_reasons())
-    return {"dictionary": dg.MetadataValue.md("\n".join(parts))}
-
-
-def _dictionary() -> str:
-    parts = ["# Tables\n", INTRODUCTION]
-    parts += [_table(table) for table in TABLES.values()]
-    return "\n".join([*parts, _reasons()]) + "\n"
-
-
-def _reasons() -> str:
-    lines = [f"| `{reason}` | {meaning} |" for reason, meaning in zip(REASON.values, REASON.meanings, strict=True)]
-    return "\n".join(["## Reasons in `rejects`\n\n| reason | meaning |\n|---|---|", *lines])
-
-
-def _table(table: Table) -> str:
-    key = ", ".join(f"`{name}`" for name in table.key) or "none"
-    kind = "View. " if table.is_view else ""
-    lines = [f"## {table.name}\n", f"{kind}One row: {table.grain}. Key: {key}.\n"]
-    return "\n".join([*lines, table.dictionary()]) + "\n"
+    tables = "\n".join(["# Tables\n", INTRODUCTION, dictionary(*TABLES.values())]) + "\n"
+    return {"tables.md": tables, "commands.md": _commands(), "kappa-crit.md": sections}
 
 
 def _commands() -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from reports.markdown import escape
 from warehouse.checks.tables import Violation, counted
+from warehouse.declared.dictionary import dictionary
 from warehouse.declared.schema import Table
 
 PREVIEW_ROWS = 8
@@ -33,6 +34,11 @@ def column_schema(table: Table) -> dg.TableSchema:
             for field in table.fields
         ]
     )
+
+
+def table_dictionary(*tables: Table) -> dict[str, Any]:
+    """Return what docs/tables.md says of these tables as metadata of the asset that makes them."""
+    return {"dictionary": dg.MetadataValue.md(dictionary(*tables))}
 
 
 def definition_metadata(table: Table) -> dict[str, Any]:

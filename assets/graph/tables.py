@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from assets.docs.pages import dictionary
-from assets.graph.metadata import DECLARED, check_result, definition_metadata, table_metadata
+from assets.graph.metadata import DECLARED, check_result, definition_metadata, table_dictionary, table_metadata
 from assets.graph.publication import publish, stage_report
 from assets.graph.resources import KappaHome
 from pipelines.steps import tables
@@ -48,7 +47,7 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
         deps=depends_on.get(name, [] if is_reference else turns),
         group_name=GROUPS.get(name, "statistics"),
         description=f"One row: {table.grain}.",
-        metadata=definition_metadata(table) | dictionary(table),
+        metadata=definition_metadata(table) | table_dictionary(table),
         check_specs=specs,
         kinds={"parquet"},
     )
@@ -100,7 +99,7 @@ def differing_turns(staging: Staging) -> list[Violation]:
             "complete", asset="warehouse", blocking=True, description="every staged row is in the database"
         )
     ],
-    metadata=dictionary(*(table for table in TABLES.values() if table.is_view)),
+    metadata=table_dictionary(*(table for table in TABLES.values() if table.is_view)),
     kinds={"duckdb", "parquet"},
 )
 @without_secrets
@@ -135,7 +134,7 @@ def report(kappa: KappaHome) -> dg.MaterializeResult:
     deps=[warehouse, report],
     group_name="publication",
     description="The published state that readers see.",
-    metadata=definition_metadata(TABLES["generations"]) | dictionary(TABLES["generations"]),
+    metadata=definition_metadata(TABLES["generations"]) | table_dictionary(TABLES["generations"]),
     kinds={"duckdb"},
 )
 @without_secrets

@@ -6,8 +6,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assets.docs.pages import dictionary
-from assets.graph.metadata import DECLARED, check_result, definition_metadata, table_metadata
+from assets.graph.metadata import DECLARED, check_result, definition_metadata, table_dictionary, table_metadata
 from assets.graph.resources import KappaHome
 from pipelines.sessions.messages import MESSAGES_SCHEMA
 from pipelines.steps import product_names, series
@@ -174,7 +173,7 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         deps=_counted(workload, tokenizer),
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name} by {tokenizer}, message text alone.",
-        metadata=definition_metadata(TURNS) | dictionary(TURNS),
+        metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
         check_specs=_turn_checks(key, workload.kind, "text"),
         kinds={"parquet"},
     )
@@ -197,7 +196,7 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         deps=[*_counted(workload, tokenizer), key_of(product_names.tokenizer_name(tokenizer))],
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name} by the chat template of {tokenizer}.",
-        metadata=definition_metadata(TURNS) | dictionary(TURNS),
+        metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
         check_specs=[*_turn_checks(key, workload.kind, "chat"), *_count_checks(key)],
         kinds={"parquet"},
     )

@@ -8,8 +8,8 @@ import numpy as np
 
 from reports.data import Platform, ReportData
 from reports.figures import style
-from reports.figures.histogram import Floats
 from reports.format import is_hypothetical, whole_percent
+from reports.histogram import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

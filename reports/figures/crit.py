@@ -11,7 +11,7 @@ import numpy as np
 
 from reports.data import Platform, ReportData
 from reports.figures import style
-from reports.figures.histogram import BINS_PER_DECADE, Floats, span
+from reports.histogram import BINS_PER_DECADE, Floats, span
 from warehouse.declared.fields import KAPPA_RATIO, TURNS
 from warehouse.declared.hardware_fields import KAPPA_CRIT
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from reports.data import ReportData
 from reports.figures import style
-from reports.figures.histogram import BINS_PER_DECADE, METRICS, Histogram, span
 from reports.format import percent
+from reports.histogram import BINS_PER_DECADE, METRICS, Histogram, span
 from warehouse.declared.fields import TURNS
 from warehouse.declared.tables import TURNS as TURNS_TABLE
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reports.data import COST_MODEL, ReportData, Row
+from reports.design_answers import answers, crit_of, share_of, title, workloads_of
 from reports.figures import style
 from reports.format import listing
-from reports.sections.questions import answers, crit_of, share_of, title, workloads_of
 from warehouse.declared.hardware_fields import KAPPA_CRIT
 
 if TYPE_CHECKING:

@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from reports.data import COST_MODEL, ReportData, Row
+from reports.design_answers import Answers, answers, crit_of, share_of, title, workloads_of
 from reports.format import MISSING, number, percent, percent_range, points, value_range
 from reports.page import Grid
 from warehouse.declared.hardware_fields import KAPPA_CRIT
-
-QUESTIONS = {
-    "nvlink-c2c": "NVLink-C2C instead of PCIe 5",
-    "unified-memory": "one memory for host and accelerator",
-    "mla": "a latent cache (MLA)",
-    "kv-quantisation": "keys and values in fewer bits",
-}
-Answers = dict[tuple[str, str, str], list[Row]]
-
-
-def title(question: str) -> str:
-    """Return the question in words.
-
-    >>> title("mla"), title("something-new")
-    ('a latent cache (MLA)', 'something-new')
-    """
-    return QUESTIONS.get(question, question)
 
 
 def intro(data: ReportData) -> str:
@@ -38,25 +22,6 @@ def intro(data: ReportData) -> str:
         "what the others are compared with: PCIe 5, also where the accelerator, a GB200, is built with NVLink-C2C; "
         "the latent and the fewer bits change only the bytes to load, not the work."
     )
-
-
-def answers(data: ReportData) -> Answers:
-    """Return the rows by basis, question and variant; physical first, variants as in the table."""
-    found: Answers = {}
-    for row in sorted(data.design_questions, key=_place):
-        found.setdefault((row["basis"], row["question"], row["variant"]), []).append(row)
-    return found
-
-
-def _place(row: Row) -> tuple[bool, int]:
-    names = list(QUESTIONS)
-    question = row["question"]
-    return row["basis"] == "paper", names.index(question) if question in names else len(names)
-
-
-def workloads_of(data: ReportData) -> list[str]:
-    """Return the workloads that have an answer, by name."""
-    return sorted({row["workload"] for row in data.design_questions})
 
 
 def summary_grid(data: ReportData) -> Grid:
@@ -105,16 +70,6 @@ def _model_grid(data: ReportData, question: str, found: Answers) -> Grid:
     note = "In brackets: percentage points gained over the first variant."
     caption = f"Design question by model: {title(question)}, cost_model {COST_MODEL}"
     return Grid(f"design-{question}", caption, columns, rows, words=3, note=note)
-
-
-def crit_of(answered: list[Row], model: str) -> float | None:
-    """Return kappa_crit of a model among the rows of one variant, which no workload changes; None without rows."""
-    return next((float(row["kappa_crit"]) for row in answered if row["model"] == model), None)
-
-
-def share_of(answered: list[Row], model: str, workload: str) -> Row | None:
-    """Return the row of a model and workload among the rows of one variant."""
-    return next((row for row in answered if (row["model"], row["workload"]) == (model, workload)), None)
 
 
 def _shares(answered: list[Row], model: str, workloads: list[str]) -> list[str]:

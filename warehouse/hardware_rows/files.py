@@ -12,7 +12,8 @@ from typing import NamedTuple
 from warehouse.declared.schema import Table
 from warehouse.errors import KappaError
 from warehouse.hardware_rows.cells import failure, shown, typed_value
-from warehouse.hardware_rows.reference_tables import USER_FOLDER, USER_TABLES
+from warehouse.hardware_rows.reference_tables import USER_TABLES
+from warehouse.home.layout import USER_FOLDER
 
 FOLDER = Path(__file__).parents[1] / "reference"
 # Far above any file of rows, far below what would fill the memory.

@@ -126,7 +126,6 @@ REFERENCE: dict[str, Table] = {
 }
 # Tables that a user adds rows to, in HOME/reference/<name>.csv.
 USER_TABLES = ("models", "indexers", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
-USER_FOLDER = "reference"
 NAMES_FROM = {
     "platforms": {"accelerator": "accelerators", "link": "links"},
     "headlines": {"model": "models", "accelerator": "accelerators", "link": "links"},

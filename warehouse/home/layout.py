@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 
 from warehouse.errors import KappaError
-from warehouse.hardware_rows.reference_tables import USER_FOLDER
 from warehouse.home.generation import DATABASE
 
 LAYOUT = 1
+# A user's own rows lie there: they are no part of the layout.
+USER_FOLDER = "reference"
 MARK = "LAYOUT"
 _UNKNOWN, _GENERATIONS, _ASIDE = "unknown", "generations", "older-layout-"
 

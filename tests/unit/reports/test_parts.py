@@ -12,9 +12,9 @@ import pytest
 
 import reports
 from reports.figures.crit import Curve, _label_places
-from reports.figures.histogram import Histogram, histograms, span
 from reports.figures.style import SAMPLE_MARK, axis_label, colours, new_figure, png_bytes, svg_bytes, theme
 from reports.format import is_hypothetical, percent, whole_percent
+from reports.histogram import Histogram, histograms, span
 from reports.html import inline_svg
 from reports.markdown import markdown
 from reports.page import Grid, Page, Paragraph, Section
