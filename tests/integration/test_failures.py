@@ -115,6 +115,24 @@ def test_a_hub_that_does_not_answer(copy: Kappa) -> None:
     assert [path for path, body in files_below(copy.home).items() if b"swordfish" in body] == []
 
 
+@pytest.mark.parametrize("fault", ["busy", "flipped", "none", "doctor"])
+def test_the_password_of_an_endpoint(empty: Kappa, hub: HubStandIn, fault: str) -> None:
+    """It is in no file of the home and in no word, whether the run fails with --debug or ends well."""
+    password = "sword%2Ffish-and-chips"  # noqa: S105 - no account has it
+    hub.faults.busy = 10_000 if fault == "busy" else 0
+    hub.faults.flipped = {"train.json"} if fault == "flipped" else set()
+    address = hub.url.replace("//", f"//someone:{password}@")
+    command = ("doctor",) if fault == "doctor" else ("--debug", "run", *SMALL)
+    env = {"HF_ENDPOINT": address, "HTTPS_PROXY": f"http://someone:{password}@127.0.0.1:9"}
+    process = empty(*command, env=env, program=IMPATIENT)
+    if fault != "doctor":
+        assert (process.returncode, "Traceback" in process.stderr) == ((0, False) if fault == "none" else (1, True))
+        assert files_below(empty.home / "dagster")
+    forms = [form.encode() for form in (password, password.replace("%2F", "/"), SECRET)]
+    files = {**files_below(empty.home), "told": (process.stdout + process.stderr).encode()}
+    assert [(path, form) for path, body in files.items() for form in forms if form in body] == []
+
+
 def test_no_usable_record(copy: Kappa, hub: HubStandIn) -> None:
     """A workload whose records are all rejected is an error with the first reason; the last generation stays."""
     hub.commit(FINQA, {"train.json": b'[{"Context": 1}]', "dev.json": b"[]", "test.json": b"[]"})
