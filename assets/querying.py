@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from assets import interrupts
 from assets.cli import home_path
 from assets.output import output_path
 from assets.terminal import chosen_format, write_rows
@@ -27,6 +28,7 @@ def sql(options: argparse.Namespace) -> int:
     query, output = _query(options), output_path(options)
     form = chosen_format(options.format, output)
     with read_only(Home(home_path(options.home)).database()) as connection:
+        interrupts.stop_too(connection.interrupt)
         reader = stream(connection, query, BATCH_ROWS, form)
         try:
             write_rows(reader, reader.schema, form, output)
