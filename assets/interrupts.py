@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from _thread import allocate_lock
+from collections.abc import Callable
+from select import select
 from types import FrameType
 from typing import NoReturn
 
 LINE = "interrupted: the last good state is as it was"
 CODE = 130
 # Time to remove what is half made. What is left after it, as after SIGKILL, the next run removes.
-GRACE_S = 10
+GRACE_S = 10.0
 
 _STDERR = 2
+_TELLING = allocate_lock()
+_STOPS: list[Callable[[], object]] = []
 
 
 class _State:
-    """What this process knows of its interruption: whether it came and was told, and where a person reads."""
+    """What this process knows of its interruption, and where a person reads."""
 
+    is_ours = False
     has_come = False
     is_told = False
     stderr = _STDERR
@@ -26,8 +32,16 @@ class _State:
 
 def take_over() -> None:
     """Take SIGINT from now on; where the process was started to ignore it, as in the background, it stays ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    signal.signal(signal.SIGINT, _interrupt)
+    _State.is_ours = True
+    from threading import Thread  # noqa: PLC0415 - Ctrl-C may come while it is imported
+
+    ours, pythons = os.pipe()
+    os.set_blocking(pythons, False)
+    signal.set_wakeup_fd(pythons, warn_on_full_buffer=False)
+    Thread(target=_watch, args=(ours,), daemon=True).start()
 
 
 def has_come() -> bool:
@@ -35,30 +49,40 @@ def has_come() -> bool:
     return _State.has_come
 
 
+def stop_too(stop: Callable[[], object]) -> None:
+    """Have `stop` called at Ctrl-C, from another thread: for a library that computes without asking for signals."""
+    if _State.is_ours:
+        _STOPS.append(stop)
+
+
 def tell() -> None:
-    """Tell of it in one line, once; from then on SIGINT is ignored."""
-    if _State.has_come:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if _State.is_told:
-        return
-    _State.is_told = True
-    if _State.has_come:
-        os.write(_State.stderr, f"{LINE}\n".encode())
-    else:
-        sys.stderr.write(f"{LINE}\n")
+    """Tell of it in one line, once."""
+    with _TELLING:
+        if _State.is_told:
+            return
+        _State.is_told = True
+        if not _State.is_ours:
+            print(LINE, file=sys.stderr)  # noqa: T201 - as the command line does where it is a library
+            return
+        try:
+            os.write(_State.stderr, f"{LINE}\n".encode())
+        except OSError:
+            # Nobody reads it.
+            return
+
+
+def leave() -> NoReturn:
+    """Tell of it and end the process here: its ordinary end would wait for threads, and may kill itself by SIGINT."""
+    tell()
+    os._exit(CODE)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Unwind; what libraries, threads and the interpreter's end print from now on is no word for a person.
-
-    A second Ctrl-C, or the end of the grace, leaves at once: an exception in a finalizer reaches nobody.
-    """
-    _State.has_come = True
-    signal.signal(signal.SIGINT, leave)
-    signal.signal(signal.SIGALRM, leave)
-    signal.alarm(GRACE_S)
-    _mute()
-    raise KeyboardInterrupt
+    """Unwind, once; what libraries and threads print from now on is no word for a person."""
+    if not _State.has_come:
+        _State.has_come = True
+        _mute()
+        raise KeyboardInterrupt
 
 
 def _mute() -> None:
@@ -67,12 +91,20 @@ def _mute() -> None:
     except OSError:
         # Standard error is closed: nobody reads it.
         return
-    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - pathlib costs time to import
-        os.dup2(nowhere.fileno(), _STDERR)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, _STDERR)
+    os.close(nowhere)
     _State.stderr = kept
 
 
-def leave(*_: object) -> NoReturn:
-    """Tell of it and end the process here: its ordinary end would wait for threads, and may kill itself by SIGINT."""
-    tell()
-    os._exit(CODE)
+def _watch(signals: int) -> None:
+    """Leave at a second Ctrl-C and at the end of the grace: an exception in a finalizer reaches nobody."""
+    while os.read(signals, 1)[0] != signal.SIGINT:
+        pass
+    for stop in _STOPS:
+        try:
+            stop()
+        except Exception:  # noqa: BLE001, S112 - what cannot be stopped is left
+            continue
+    select([signals], [], [], GRACE_S)
+    leave()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from assets import interrupts
 from assets.commands.output import output_path
 from assets.commands.terminal import chosen_format, write_rows
 from warehouse.database.engine import read_only, stream
@@ -26,6 +27,7 @@ def sql(options: argparse.Namespace) -> int:
     query, output = _query(options), output_path(options)
     form = chosen_format(options.format, output)
     with read_only(Home(home_path(options.home)).database()) as connection:
+        interrupts.stop_too(connection.interrupt)
         reader = stream(connection, query, BATCH_ROWS, form)
         try:
             write_rows(reader, reader.schema, form, output)

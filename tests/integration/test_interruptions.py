@@ -2,16 +2,92 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from hub_stand_in import HubStandIn
 from kappa_process import Kappa, errors_of, wait_until
+
+from warehouse.home import Home
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 TOTALS = "SELECT workload, tokenizer, turns, cached_tokens_sum, prefill_tokens_sum FROM summary WHERE counting = 'text'"
 # A question of train has 2 tokens at first (2 + 4 + 1), 3 after the change.
 BEFORE, AFTER = [("finqa", "qwen3", 3, 21, 7)], [("finqa", "qwen3", 3, 21, 8)]
+
+
+INTERRUPTED = "interrupted: the last good state is as it was"
+
+
+def interrupt(process: subprocess.Popen[str], *, is_twice: bool = False) -> None:
+    """Press Ctrl-C, which reaches the process and all that it started: exit code 130 and one line behind progress."""
+    for _ in range(1 + is_twice):
+        os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert [line for line in told.splitlines() if not line.startswith("kappa: ")] == [INTERRUPTED]
+
+
+def has_imported(process: subprocess.Popen[str], library: str) -> Callable[[], bool]:
+    """Return whether a process has loaded a library; `_csv` comes with the command line itself."""
+    return lambda: library in Path(f"/proc/{process.pid}/maps").read_text()
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_twice"),
+    [
+        ("_csv", False), ("pyarrow", True), ("run.lock", False), ("drafts", True), ("conversations", False),
+        ("turns", True), ("published", False), ("published", True),
+    ],
+)  # fmt: skip
+def test_ctrl_c_at_any_moment(copy: Kappa, changed_finqa: Callable[[], str], moment: str, is_twice: bool) -> None:
+    """Ctrl-C while modules are imported, in a step, in Dagster, while it is published: one line, a good state."""
+    before = copy.state()
+    changed_finqa()
+    staging = copy.home / "staging" / "hub"
+    heads = {name: (staging / name / "HEAD").read_text() for name in ("conversations/finqa", "turns/finqa/qwen3/text")}
+
+    def is_renewed(name: str) -> bool:
+        return (staging / name / "HEAD").read_text() not in ("", heads[name])
+
+    with copy.started("run", *SMALL) as process:
+        moments: dict[str, Callable[[], bool]] = {
+            "run.lock": lambda: Home(copy.home).is_locked("run"),
+            "drafts": lambda: any(staging.glob("*/finqa/.draft-*")),
+            "conversations": lambda: is_renewed("conversations/finqa"),
+            "turns": lambda: is_renewed("turns/finqa/qwen3/text"),
+            "published": lambda: (
+                any((copy.home / "generations").glob(".new-*")) or any(staging.glob("report/.draft-*"))
+            ),
+        }
+        wait_until(moments.get(moment) or has_imported(process, moment), process)
+        interrupt(process, is_twice=is_twice)
+    assert copy.generation == 2 or copy.state() == before
+
+
+LONG_QUERY = "SELECT sum(hash(a.range + b.range)) FROM range(1000000) a, range(1000000) b"
+
+
+@pytest.mark.parametrize(
+    ("line", "library"),
+    [
+        (("sql", LONG_QUERY), "duckdb"), (("sql", LONG_QUERY, "--output", "rows.csv"), "duckdb"), (("crit",), "_csv"),
+        (("doctor",), "_csv"), (("report",), "_csv"), (("report",), "duckdb"), (("refresh", "--check"), "_csv"),
+        (("measure",), "_csv"),
+    ],
+)  # fmt: skip
+def test_ctrl_c_in_any_command(copy: Kappa, tmp_path: Path, line: tuple[str, ...], library: str) -> None:
+    """Commands that only read, draw or ask end in one line too, and leave no file of their own."""
+    before, named = copy.state(), [str(tmp_path / part) if part == "rows.csv" else part for part in line]
+    with copy.started(*named) as process:
+        wait_until(has_imported(process, library), process)
+        interrupt(process)
+    assert copy.state() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 def test_killed_at_any_moment(copy: Kappa, changed_finqa: Callable[[], str]) -> None:
@@ -58,7 +134,7 @@ def test_killed_before_the_links_of_the_first_generation(copy: Kappa) -> None:
 
 
 def test_ctrl_c(copy: Kappa, hub: HubStandIn, changed_finqa: Callable[[], str]) -> None:
-    """SIGINT during a download ends with exit code 130 in one line and leaves generation 1; the next run finishes.
+    """Ctrl-C during a download ends with exit code 130 in one line and leaves generation 1; the next run finishes.
 
     A second run meanwhile is told in one line that the home is in use, at once.
     """
@@ -73,10 +149,7 @@ def test_ctrl_c(copy: Kappa, hub: HubStandIn, changed_finqa: Callable[[], str]) 
         assert len(errors_of(second)) == 1
         assert errors_of(second)[0].startswith("error: ")
         assert "in use" in errors_of(second)[0]
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-    assert process.returncode == 130, told
-    assert len([line for line in told.splitlines() if not line.startswith("kappa: ")]) == 1, told
+        interrupt(process)
     assert copy.state() == before
     hub.faults.slow_s = 0.0
     assert copy("run", *SMALL).returncode == 0

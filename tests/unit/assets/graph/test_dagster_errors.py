@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import signal
 import sys
 
 import dagster as dg
@@ -31,3 +32,17 @@ def test_an_interrupt_is_pythons() -> None:
     """Ctrl-C in a step is Ctrl-C."""
     with pytest.raises(KeyboardInterrupt), in_our_words():
         raise dg.DagsterExecutionInterruptedError
+
+
+def test_the_handler_of_ctrl_c_stays_ours() -> None:
+    """Dagster puts its own in the place of Python's around each step; in our words it does not, and may again after."""
+
+    def handler() -> object:
+        with dg.raise_execution_interrupts():
+            return signal.getsignal(signal.SIGINT)
+
+    ours = signal.getsignal(signal.SIGINT)
+    with in_our_words():
+        assert handler() is ours
+    assert handler() is not ours
+    assert signal.getsignal(signal.SIGINT) is ours
