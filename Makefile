@@ -47,14 +47,14 @@ contracts: setup
 	$(BIN)/lint-imports
 
 docs: setup
-	$(BIN)/python -m assets.docs
+	$(BIN)/python -m assets.docs.pages
 
 docs-check: setup
-	$(BIN)/python -m assets.docs --check
+	$(BIN)/python -m assets.docs.pages --check
 
 dev: setup
 	mkdir -p $(HOME_DIR)
-	$(BIN)/python -c "from assets.running import instance_folder; from warehouse.home import Home; from pathlib import Path; instance_folder(Home(Path('$(HOME_DIR)')))"
+	$(BIN)/python -c "from assets.commands.running import instance_folder; from warehouse.home.home import Home; from pathlib import Path; instance_folder(Home(Path('$(HOME_DIR)')))"
 	KAPPA_HOME=$(abspath $(HOME_DIR)) DAGSTER_HOME=$(abspath $(HOME_DIR))/dagster $(BIN)/dagster dev
 
 clean:

@@ -8,8 +8,8 @@ from pathlib import Path
 from random import Random
 
 from bench.text import Source
-from pipelines.sample_chats import QUESTION_TALKATIVENESS, REPLY_TALKATIVENESS, Message, conversation_id
-from pipelines.sample_lengths import REPLY_TOKENS, USER_TOKENS, USER_TURNS, draw_lengths, rank_lengths
+from pipelines.generated.chats import QUESTION_TALKATIVENESS, REPLY_TALKATIVENESS, Message, conversation_id
+from pipelines.generated.lengths import REPLY_TOKENS, USER_TOKENS, USER_TURNS, draw_lengths, rank_lengths
 
 FILES = ("RyokoAI/ShareGPT52K/sg_90k_part1.json", "RyokoAI/ShareGPT52K/sg_90k_part2.json")
 # Source of the figures: paper.md section 5, the independent count of the 90k edition.

@@ -24,17 +24,17 @@ import pyarrow.parquet as pq
 
 from bench.measure import hand_back, measure, table
 from bench.texts import KINDS, write_texts
-from pipelines import steps
-from pipelines.counting import exact_counter, fast_counter
-from pipelines.fetching import fetch_tokenizer_file, tokenizer_file_of
-from pipelines.messages import OWNERS, TEXTS, Messages
-from pipelines.products import conversations_name, counts_name
-from pipelines.sources import workload
-from pipelines.text_pieces import byte_lengths
-from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
-from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
-from warehouse.home import Home
-from warehouse.staging import identity_of
+from pipelines.counting.engines import exact_counter, fast_counter
+from pipelines.io.arrow_text import byte_lengths
+from pipelines.sessions.messages import OWNERS, TEXTS, Messages
+from pipelines.steps import series
+from pipelines.steps.fetching import fetch_tokenizer_file, tokenizer_file_of
+from pipelines.steps.product_names import conversations_name, counts_name
+from pipelines.vocab.files import TokenizerFile, fetch_tokenizer
+from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
+from pipelines.workloads.sets import workload
+from warehouse.home.home import Home
+from warehouse.home.staging import identity_of
 
 THREADS = 2
 PASSES = ("cold", "warm")
@@ -59,7 +59,7 @@ def ours(file: TokenizerFile, folder: Path) -> Pass:
 
     def count() -> int:
         shutil.rmtree(staging.root / counts_name(WORKLOAD, file.spec.name), ignore_errors=True)
-        return int(steps.count_tokens(staging, workload(WORKLOAD), file.spec.name).meta["tokens"])
+        return int(series.count_tokens(staging, workload(WORKLOAD), file.spec.name).meta["tokens"])
 
     return count
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.text import Source
-from pipelines.sample_documents import NARRATIVEQA_SCHEMA
-from pipelines.sample_lengths import FILING_TOKENS, STORY_TOKENS, Quantiles, draw_lengths
-from pipelines.sample_text import amount
+from pipelines.generated.documents import NARRATIVEQA_SCHEMA
+from pipelines.generated.lengths import FILING_TOKENS, STORY_TOKENS, Quantiles, draw_lengths
+from pipelines.generated.text import amount
 
 STORIES, FILINGS = "deepmind/narrativeqa/data", "kensho/DocFinQA"
 

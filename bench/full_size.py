@@ -16,7 +16,7 @@ from unittest import mock
 
 from bench.generate import SETS
 from bench.measure import Measured, measure, table
-from warehouse.home import Home
+from warehouse.home.home import Home
 
 REVISION = "0" * 40
 # Words for the steps, by the first part of an asset's key.
@@ -39,14 +39,14 @@ LARGEST_RATIO = 4.6
 
 def run_graph(root: Path, home: Path, names: list[str]) -> None:
     """Run `kappa run` in this process over the files under `root`."""
-    from assets.cli import main  # noqa: PLC0415 - its cost is measured
+    from assets.commands.cli import main  # noqa: PLC0415 - its cost is measured
 
     arguments = ["--debug", "run", "--sample", "--home", str(home)]
     for name in names:
         arguments += ["--workload", name]
     with (
-        mock.patch("assets.resources.write_sample", return_value=root),
-        mock.patch("assets.resources.sample_revision", return_value=REVISION),
+        mock.patch("assets.graph.resources.write_sample", return_value=root),
+        mock.patch("assets.graph.resources.sample_revision", return_value=REVISION),
     ):
         code = main(arguments)
     if code:

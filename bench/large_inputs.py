@@ -19,12 +19,12 @@ from bench.document_sets import Split, write_stories
 from bench.full_size import REVISION
 from bench.measure import Measured, hand_back, measure, table
 from bench.text import Source
-from pipelines import steps
-from pipelines.fetching import fetch_raw, fetch_tokenizer_file
-from pipelines.hub import SampleHub
-from pipelines.sources import workload
-from pipelines.tokenizer_specs import tokenizer_specs
-from warehouse.home import Home
+from pipelines.fetch.hub import SampleHub
+from pipelines.steps import series
+from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file
+from pipelines.vocab.specs import tokenizer_specs
+from pipelines.workloads.sets import workload
+from warehouse.home.home import Home
 
 PARTS = ("sg_90k_part1.json", "sg_90k_part2.json")
 SPLITS = ("train", "dev", "test")
@@ -92,11 +92,11 @@ def run_steps(root: Path, name: str) -> None:
     for spec in tokenizer_specs().values():
         fetch_tokenizer_file(staging, spec, offline=True)
     fetch_raw(staging, chosen, SampleHub(root, REVISION))
-    work: dict[str, Callable[[], object]] = {"read": lambda: steps.read_conversations(staging, chosen)}
+    work: dict[str, Callable[[], object]] = {"read": lambda: series.read_conversations(staging, chosen)}
     for tokenizer in tokenizer_specs():
-        work[f"count {tokenizer}"] = partial(steps.count_tokens, staging, chosen, tokenizer)
-        work[f"derive {tokenizer}"] = partial(steps.derive_turns, staging, chosen, tokenizer)
-        work[f"chat {tokenizer}"] = partial(steps.count_chat_turns, staging, chosen, tokenizer)
+        work[f"count {tokenizer}"] = partial(series.count_tokens, staging, chosen, tokenizer)
+        work[f"derive {tokenizer}"] = partial(series.derive_turns, staging, chosen, tokenizer)
+        work[f"chat {tokenizer}"] = partial(series.count_chat_turns, staging, chosen, tokenizer)
     when, cpu = {}, {}
     for label, step in work.items():
         begin, used = time.time(), time.process_time()

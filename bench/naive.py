@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 from bench.chat_set import FILES
 from bench.large_inputs import write_chats
 from bench.measure import hand_back, measure, table
-from pipelines.json_array import Element, read_elements
-from pipelines.products import turns_name
-from pipelines.steps import TURNS_FILE
-from pipelines.tokenizer_files import fetch_tokenizer
-from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
-from warehouse.home import Home
+from pipelines.io.json_array import Element, read_elements
+from pipelines.steps.product_names import turns_name
+from pipelines.steps.series import TURNS_FILE
+from pipelines.vocab.files import fetch_tokenizer
+from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
+from warehouse.home.home import Home
 
 PROCESSES = 2
 Message = dict[str, str]
@@ -48,8 +48,8 @@ def count_naively(root: Path, tokenizer: str) -> None:
     begin = time.perf_counter()
     from datasets import disable_progress_bars, load_dataset  # noqa: PLC0415 - part of what is measured
 
-    from pipelines.chat_template_files import chat_template  # noqa: PLC0415
-    from pipelines.counting import official_prompts  # noqa: PLC0415
+    from pipelines.counting.engines import official_prompts  # noqa: PLC0415
+    from pipelines.vocab.template_files import chat_template  # noqa: PLC0415
 
     disable_progress_bars()
     file = fetch_tokenizer(tokenizer_spec(tokenizer), root / "tokenizers", offline=True)

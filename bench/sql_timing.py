@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.measure import table
-from warehouse.aggregates import percentiles_of, summary_of
-from warehouse.database import build_database
-from warehouse.engine import fetch, read_only
-from warehouse.fields import COUNTINGS
-from warehouse.reference_rows import load_reference
-from warehouse.tables import TABLES, TURNS
+from warehouse.database.aggregates import percentiles_of, summary_of
+from warehouse.database.build import build_database
+from warehouse.database.engine import fetch, read_only
+from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.tables import TABLES, TURNS
+from warehouse.hardware_rows.rows import load_reference
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql.md"
 TOKENIZERS = ("llama-3.1", "qwen3")

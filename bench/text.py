@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 
-from pipelines.sample_text import WORDS, Block, code, foreign, name, render_html, render_plain, table
+from pipelines.generated.text import WORDS, Block, code, foreign, name, render_html, render_plain, table
 
 VOCABULARY = 100_000
 _PREFIXES = ("", "re", "un", "over", "inter", "pre", "non-", "mis", "co", "sub")

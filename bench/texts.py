@@ -10,8 +10,8 @@ from random import Random
 
 from bench.chat_set import conversation, draw_exchanges
 from bench.text import Source
-from pipelines.sample_lengths import STORY_TOKENS, USER_TURNS, draw_lengths
-from pipelines.sessions import USER, SessionsWriter
+from pipelines.generated.lengths import STORY_TOKENS, USER_TURNS, draw_lengths
+from pipelines.sessions.writing import USER, SessionsWriter
 
 KINDS = ("chat", "book", "code")
 SUFFIXES = (".py", ".pyi", ".js", ".ts", ".c", ".h", ".cc", ".cpp", ".hpp", ".rs", ".sql", ".sh", ".css")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reports.figures.style import SAMPLE_MARK
 from reports.page import Page
-from reports.style import SAMPLE_MARK
 
 SHORT = 24
 FEW_ROWS, MANY_COLUMNS = 14, 7

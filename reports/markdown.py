@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from reports.figures.style import SAMPLE_MARK
 from reports.page import Block, Grid, Page, Picture
-from reports.style import SAMPLE_MARK
 
 _MARKUP = re.compile(r"[\\`*\[\]<>&|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|://|@|(?<=www)\.")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reports.data import read_report_data
 from reports.html import html
 from reports.markdown import markdown
-from reports.reading import read_report_data
-from reports.sections import build_page
+from reports.sections.order import build_page
 
 
 def write_report(database: Path, folder: Path) -> list[Path]:

@@ -14,20 +14,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import fetching, steps
-from pipelines.building import build_warehouse
-from pipelines.checked_counts import Counted
-from pipelines.hub import SampleHub
-from pipelines.messages import Messages
-from pipelines.sessions import ROLE_NAMES, SESSIONS, SessionsWriter
-from pipelines.sources import workload
-from pipelines.tables import STAGED, stage_table
-from pipelines.tokenizer_files import TokenizerFile
-from pipelines.tokenizer_specs import TokenizerSpec, tokenizer_spec
-from pipelines.workload import InputFile
-from warehouse.home import Home
-from warehouse.staging import Staging
-from warehouse.tables import TURNS
+from pipelines.counting.verified import Counted
+from pipelines.fetch.hub import SampleHub
+from pipelines.sessions.messages import Messages
+from pipelines.sessions.writing import ROLE_NAMES, SESSIONS, SessionsWriter
+from pipelines.steps import fetching
+from pipelines.steps import series as steps
+from pipelines.steps.building import build_warehouse
+from pipelines.steps.tables import STAGED, stage_table
+from pipelines.vocab.files import TokenizerFile
+from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec
+from pipelines.workloads.declaration import InputFile
+from pipelines.workloads.sets import workload
+from warehouse.declared.tables import TURNS
+from warehouse.home.home import Home
+from warehouse.home.staging import Staging
 
 
 @dataclass

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.tables import STAGED
-from warehouse import fields, hardware_fields
-from warehouse.reference_rows import REFERENCE
-from warehouse.schema import Field
-from warehouse.tables import TABLES
+from pipelines.steps.tables import STAGED
+from warehouse.declared import fields, hardware_fields
+from warehouse.declared.schema import Field
+from warehouse.declared.tables import TABLES
+from warehouse.hardware_rows.rows import REFERENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 # Tables with columns that people write SQL against; a view is built with the database, the others by steps.
@@ -71,7 +71,7 @@ def test_every_table_is_built() -> None:
 
 def test_every_sql_model_is_used() -> None:
     """No SQL file lies about unused: each is a view or is named by the module that runs it."""
-    code = "\n".join(path.read_text("utf8") for path in (ROOT / "warehouse").glob("*.py"))
+    code = "\n".join(path.read_text("utf8") for path in (ROOT / "warehouse").rglob("*.py"))
     names = [path.stem for path in (ROOT / "warehouse" / "sql").glob("*.sql")]
     views = {name for name, table in TABLES.items() if table.is_view}
     assert [name for name in names if name not in views and f'"{name}"' not in code] == []

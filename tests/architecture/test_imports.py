@@ -26,9 +26,9 @@ HOMES = {
     "duckdb": "warehouse",
     "seaborn": "reports",
     "matplotlib": "reports",
-    "transformers": "pipelines.counting",
-    "tokenizers": "pipelines.counting",
-    "fastokens": "pipelines.counting",
+    "transformers": "pipelines.counting.engines",
+    "tokenizers": "pipelines.counting.engines",
+    "fastokens": "pipelines.counting.engines",
 }
 HEAVY = ("dagster", "datasets", "transformers", "seaborn", "matplotlib", "pandas", "huggingface_hub", "tokenizers")
 
@@ -83,7 +83,7 @@ def test_packages_import_along_the_arrows() -> None:
 
 @pytest.mark.parametrize("library", HOMES)
 def test_a_library_is_imported_in_its_home_alone(library: str) -> None:
-    """Dagster in assets, DuckDB in warehouse, drawing in reports, the token counters in pipelines.counting."""
+    """Dagster in assets, DuckDB in warehouse, drawing in reports, the token counters in pipelines.counting.engines."""
     home = HOMES[library]
     users = {name for name, target, _ in imports() if target.split(".")[0] == library}
     assert {name for name in users if name != home and not name.startswith(f"{home}.")} == set()
@@ -122,7 +122,7 @@ def test_quick_commands_import_nothing_heavy(arguments: list[str], tmp_path: Pat
     """`--help`, `--version` and `sql` start fast: none of the libraries that take seconds is imported."""
     code = f"""
 import sys
-from assets.cli import main
+from assets.commands.cli import main
 try:
     main({["--home", str(tmp_path), *arguments]!r})
 except SystemExit:
@@ -139,7 +139,7 @@ def test_sql_on_a_database_imports_nothing_heavy(tmp_path: Path) -> None:
 import sys
 import duckdb
 from pathlib import Path
-from assets.cli import main
+from assets.commands.cli import main
 home = Path({str(tmp_path)!r})
 (home / "generations" / "1").mkdir(parents=True)
 (home / "LAYOUT").write_text("1")

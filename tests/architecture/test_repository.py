@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.cli import build_parser
+from assets.commands.cli import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("assets", "pipelines", "reports", "warehouse", "tokenizers", "tests", "bench", "docs", ".ci")
@@ -179,8 +179,8 @@ def test_the_wheel_runs_outside_the_checkout(wheel: set[str], tmp_path: Path) ->
         archive.extractall(place)
     program = """
 import pipelines
-from pipelines.tokenizer_specs import tokenizer_specs
-from warehouse.reference_rows import load_reference
+from pipelines.vocab.specs import tokenizer_specs
+from warehouse.hardware_rows.rows import load_reference
 print(pipelines.__file__, *tokenizer_specs(), load_reference("models").num_rows > 0)
 """
     environment = {**os.environ, "PYTHONPATH": str(place)}

@@ -16,8 +16,8 @@ from hub_stand_in import Faults, HubStandIn
 from kappa_process import ROOT, Kappa
 from tiny_sets import FINQA, all_sets
 
-from pipelines.tokenizer_specs import tokenizer_specs
-from pipelines.vocabularies import find_vocabulary, rebuild_tokenizer_json
+from pipelines.vocab.rebuilding import find_vocabulary, rebuild_tokenizer_json
+from pipelines.vocab.specs import tokenizer_specs
 from warehouse.errors import KappaError
 
 GATED = "meta-llama/Llama-3.1-8B-Instruct"

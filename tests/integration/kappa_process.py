@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from warehouse.home import Home
+from warehouse.home.home import Home
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "hf_secretWhichMustNotLeak0123456789"  # noqa: S105 - no account has it
@@ -41,7 +41,7 @@ class Kappa:
     def __call__(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401
         """Run to the end; variables may be given by `env`, another program than the command line by `program`."""
         environment = self.environment(**more.pop("env", {}))
-        program = ["-c", more.pop("program")] if "program" in more else ["-m", "assets.cli"]
+        program = ["-c", more.pop("program")] if "program" in more else ["-m", "assets.commands.cli"]
         command = [sys.executable, *program, *arguments]
         return subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S, **more
@@ -50,7 +50,7 @@ class Kappa:
     @contextlib.contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         """Yield a running process in a session of its own, so that a signal reaches it alone; SIGKILL it at the end."""
-        command = [sys.executable, "-m", "assets.cli", *arguments]
+        command = [sys.executable, "-m", "assets.commands.cli", *arguments]
         process = subprocess.Popen(
             command, cwd=ROOT, env=self.environment(), start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets import definitions
+from assets.graph import definitions
 
 
 def _with(processes: int) -> dg.Definitions:

@@ -18,11 +18,11 @@ import duckdb
 from conftest import Lab, _characters
 from writes import Disk, watched_parquet
 
-from pipelines import fetching, steps
-from pipelines.tokenizer_files import TokenizerFile
-from pipelines.tokenizer_specs import TokenizerSpec
-from warehouse.code_version import code_version
-from warehouse.home import Home
+from pipelines.steps import fetching, series
+from pipelines.vocab.files import TokenizerFile
+from pipelines.vocab.specs import TokenizerSpec
+from warehouse.home.code_version import code_version
+from warehouse.home.home import Home
 
 
 def fetch(spec: TokenizerSpec, folder: Path, *, offline: bool) -> TokenizerFile:
@@ -36,7 +36,7 @@ def fetch(spec: TokenizerSpec, folder: Path, *, offline: bool) -> TokenizerFile:
 def run(home: Home, repositories: Path, revision: str) -> None:
     """Do what `kappa run` does, without Dagster around it."""
     fetching.fetch_tokenizer = fetch  # type: ignore[assignment]
-    steps.count_checked = _characters
+    series.count_checked = _characters
     home.prepare()
     with home.lock("run"):
         staging = home.staging(is_sample=False)

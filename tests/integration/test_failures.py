@@ -19,8 +19,8 @@ SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 # The same program with pauses of a thousandth.
 IMPATIENT = """
 import sys
-from assets.cli import main
-from pipelines import hub
+from assets.commands.cli import main
+from pipelines.fetch import hub
 hub.FIRST_PAUSE_S /= 1000
 sys.exit(main())
 """

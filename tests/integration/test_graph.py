@@ -23,17 +23,18 @@ from hub_stand_in import HubStandIn
 from kappa_process import ROOT, Kappa, errors_of, wait_until
 from tiny_sets import words
 
-from assets.definitions import SAMPLE_CONFIG, defs
-from assets.resources import KappaHome
-from pipelines import checked_counts, counting, steps
-from pipelines.sources import workloads
-from pipelines.tokenizer_files import TokenizerFile
-from pipelines.tokenizer_specs import tokenizer_specs
-from warehouse.contents import contents_of
-from warehouse.fields import COUNTINGS
-from warehouse.home import Home
-from warehouse.staging import CONTENTS, META, Product, Staging
-from warehouse.tables import TABLES
+from assets.graph.definitions import SAMPLE_CONFIG, defs
+from assets.graph.resources import KappaHome
+from pipelines.counting import engines, verified
+from pipelines.steps import series
+from pipelines.vocab.files import TokenizerFile
+from pipelines.vocab.specs import tokenizer_specs
+from pipelines.workloads.sets import workloads
+from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.tables import TABLES
+from warehouse.home.contents import contents_of
+from warehouse.home.home import Home
+from warehouse.home.staging import CONTENTS, META, Product, Staging
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 COUNTS, TURNS = "token_counts/finqa/qwen3", "turns/finqa/qwen3/text"
@@ -167,14 +168,14 @@ def dagster(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_definitions_are_valid(tmp_path: Path) -> None:
     """`dagster definitions validate` accepts the module that `dagster dev` loads, with and without its name."""
-    assert dagster(tmp_path, "definitions", "validate", "-m", "assets.definitions").returncode == 0
+    assert dagster(tmp_path, "definitions", "validate", "-m", "assets.graph.definitions").returncode == 0
     assert dagster(tmp_path, "definitions", "validate").returncode == 0
 
 
 def test_step_processes_of_the_multiprocess_executor(tmp_path: Path) -> None:
     """Two assets of the sample run each in a process of its own, and the second one finds what the first made."""
     selection = ["--select", "raw/finqa,conversations/finqa", "--config-json", json.dumps(SAMPLE_CONFIG)]
-    process = dagster(tmp_path, "asset", "materialize", "-m", "assets.definitions", *selection)
+    process = dagster(tmp_path, "asset", "materialize", "-m", "assets.graph.definitions", *selection)
     assert process.returncode == 0, process.stderr[-3000:]
     assert process.stderr.count("Launching subprocess for") == 2
     product = Home(tmp_path / "home").staging(is_sample=True).newest("conversations/finqa")
@@ -185,7 +186,7 @@ def test_step_processes_of_the_multiprocess_executor(tmp_path: Path) -> None:
 
 def doubled(product: Product) -> Product:
     """Spoil staged turns: kappa_ratio is no longer K / T."""
-    path = product.file(steps.TURNS_FILE)
+    path = product.file(series.TURNS_FILE)
     turns = pq.read_table(path)
     ratio = turns.schema.get_field_index("kappa_ratio")
     spoilt = pa.array(turns["kappa_ratio"].to_numpy() * 2)
@@ -198,8 +199,8 @@ def doubled(product: Product) -> Product:
 def test_a_blocking_check_stops_what_depends_on_it(copy: Kappa, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong turns fail their check with the rows that break it; no table is made, nothing is published."""
     before = copy.state()
-    derive = steps.derive_turns
-    monkeypatch.setattr(steps, "derive_turns", lambda *given: doubled(derive(*given)))
+    derive = series.derive_turns
+    monkeypatch.setattr(series, "derive_turns", lambda *given: doubled(derive(*given)))
     result = materialize(copy, TURNS, "summary", "percentiles", "warehouse", "report", "generations")
     assert not result.success
     check = checks(result)[f"{TURNS}:kappa_times_t"]
@@ -224,14 +225,14 @@ def test_a_blocking_check_is_told_in_one_line(copy: Kappa) -> None:
     assert TURNS in errors_of(process)[0]
 
 
-def one_more(file: TokenizerFile) -> counting.Counter:
+def one_more(file: TokenizerFile) -> engines.Counter:
     """Return the exact counter, but the filing of 8 words has one token more."""
-    exact = counting.exact_counter(file)
+    exact = engines.exact_counter(file)
 
-    def count_strings(strings: list[str]) -> counting.Counts:
+    def count_strings(strings: list[str]) -> engines.Counts:
         return exact.count_strings(strings) + np.array([text == words(8) for text in strings], np.int64)
 
-    return counting.Counter("fastokens", "wrong", count_strings)
+    return engines.Counter("fastokens", "wrong", count_strings)
 
 
 def test_engines_that_differ_warn_and_the_run_goes_on(copy: Kappa, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +240,7 @@ def test_engines_that_differ_warn_and_the_run_goes_on(copy: Kappa, monkeypatch: 
     staging = Home(copy.home).staging(is_sample=False)
     for step in ("token_counts", "turns", "tables"):
         shutil.rmtree(staging.root / step)
-    monkeypatch.setattr(checked_counts, "fast_counter", one_more)
+    monkeypatch.setattr(verified, "fast_counter", one_more)
     result = materialize(copy, COUNTS, TURNS, "summary", "tokenizers")
     assert result.success
     check = checks(result)[f"{COUNTS}:engines_agree"]

@@ -13,9 +13,9 @@ from hub_stand_in import HubStandIn, sha256
 from kappa_process import ROOT, SECRET, Kappa, files_below
 from tiny_sets import FINQA, RECORDS, REJECTS, SHAREGPT, TOTALS, all_sets
 
-from warehouse.fields import COUNTINGS
-from warehouse.home import Home
-from warehouse.tables import TABLES
+from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.tables import TABLES
+from warehouse.home.home import Home
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 TIMED = ("generations/", "sources/")
@@ -274,7 +274,7 @@ def test_report_again_changes_no_table(copy: Kappa) -> None:
 
 def test_a_pipe_that_closes_early(copy: Kappa) -> None:
     """`kappa sql ... | head -1` shows one line and no traceback."""
-    command = f"{sys.executable} -m assets.cli sql --format csv 'FROM range(1000000)' | head -1"
+    command = f"{sys.executable} -m assets.commands.cli sql --format csv 'FROM range(1000000)' | head -1"
     process = subprocess.run(  # noqa: S602 - a pipe of the shell is what is tested
         command, shell=True, cwd=ROOT, env=copy.environment(), capture_output=True, text=True, check=True
     )

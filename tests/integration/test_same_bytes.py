@@ -10,7 +10,7 @@ import pytest
 from hub_stand_in import HubStandIn
 from kappa_process import ROOT, Kappa, files_below
 
-from warehouse.tables import TABLES
+from warehouse.declared.tables import TABLES
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 STEPS = (

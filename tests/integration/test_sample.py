@@ -12,8 +12,8 @@ import pytest
 from hub_stand_in import HubStandIn
 from kappa_process import Kappa, errors_of
 
-from assets.sql_examples import PAGE, with_output
-from warehouse.home import Home
+from assets.docs.sql_examples import PAGE, with_output
+from warehouse.home.home import Home
 
 SAYS = "sample: generated text"
 

@@ -19,11 +19,11 @@ import pytest
 from kappa_process import Kappa, errors_of
 from test_graph import checks, made, materialize
 
-from pipelines import steps
-from warehouse.generation import NOTE
-from warehouse.schema import DUCKDB_TYPES, Table
-from warehouse.staging import Product
-from warehouse.tables import TABLES
+from pipelines.steps import series
+from warehouse.declared.schema import DUCKDB_TYPES, Table
+from warehouse.declared.tables import TABLES
+from warehouse.home.generation import NOTE
+from warehouse.home.staging import Product
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 MACHINE = ("--model", "qwen3-235b-a22b", "--accelerator", "h100-sxm", "--link", "pcie5-x16")
@@ -176,7 +176,7 @@ def test_a_set_of_another_size_only_warns(full: Kappa) -> None:
 
 def shifted(product: Product) -> Product:
     """Spoil staged turns: K of the first one is one token too many, and kappa_ratio goes with it."""
-    path = product.file(steps.TURNS_FILE)
+    path = product.file(series.TURNS_FILE)
     turns = pq.read_table(path)
     cached = turns["cached_tokens"].to_numpy().copy()
     cached[0] += 1
@@ -192,8 +192,8 @@ def shifted(product: Product) -> Product:
 def test_turns_that_do_not_follow_are_not_published(copy: Kappa, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn that does not follow from its session stops the graph with its row; nothing is published."""
     before = copy.state()
-    derive = steps.derive_turns
-    monkeypatch.setattr(steps, "derive_turns", lambda *given: shifted(derive(*given)))
+    derive = series.derive_turns
+    monkeypatch.setattr(series, "derive_turns", lambda *given: shifted(derive(*given)))
     result = materialize(copy, TURNS, "summary", "warehouse", "report", "generations")
     found = checks(result)
     assert not result.success

@@ -22,10 +22,10 @@ import pytest
 from kappa_process import ROOT, files_below
 from writes import Disk, watched_parquet
 
-from assets.cli import readable
-from pipelines.tables import STAGED
+from assets.commands.cli import readable
+from pipelines.steps.tables import STAGED
+from warehouse.declared.tables import TABLES
 from warehouse.errors import KappaError
-from warehouse.tables import TABLES
 
 # `conftest` and `writes` are no packages; -P keeps the other conftest, beside the script, out of the way.
 PATH = os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "tests" / "integration")))
@@ -209,10 +209,10 @@ def test_killed_at_each_write(lab: Any) -> None:  # noqa: ANN401 - conftest's La
 LIMITED = """
 import json, resource, sys
 from pathlib import Path
-from warehouse.database import build_database
+from warehouse.database.build import build_database
 from warehouse.errors import KappaError
-from warehouse.staging import Staging
-from warehouse.tables import TABLES
+from warehouse.home.staging import Staging
+from warehouse.declared.tables import TABLES
 
 staging, files = Staging(Path(sys.argv[1])), json.loads(sys.argv[2])
 files = {name: [Path(path) for path in files.get(name, [])] for name, table in TABLES.items() if not table.is_view}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from assets.cli import main
-from pipelines.counting import Counter, exact_counter, fast_counter
-from pipelines.tokenizer_files import TokenizerFile, fetch_tokenizer
-from pipelines.tokenizer_specs import tokenizer_spec, tokenizer_specs
+from assets.commands.cli import main
+from pipelines.counting.engines import Counter, exact_counter, fast_counter
+from pipelines.vocab.files import TokenizerFile, fetch_tokenizer
+from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
 from warehouse.errors import KappaError
 
 

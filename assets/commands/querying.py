@@ -1,0 +1,66 @@
+"""`kappa sql`: one read-only query over the current generation."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+from assets.commands.cli import home_path
+from assets.commands.output import output_path
+from assets.commands.terminal import chosen_format, write_rows
+from warehouse.database.engine import read_only, stream
+from warehouse.errors import KappaError, UsageError
+from warehouse.home.home import Home
+
+BATCH_ROWS = 1 << 16
+
+
+def sql(options: argparse.Namespace) -> int:
+    """Run the query and write its rows.
+
+    Raises:
+        KappaError: there is no query or no warehouse, or DuckDB refuses the query.
+    """
+    query, output = _query(options), output_path(options)
+    form = chosen_format(options.format, output)
+    with read_only(Home(home_path(options.home)).database()) as connection:
+        reader = stream(connection, query, BATCH_ROWS, form)
+        try:
+            write_rows(reader, reader.schema, form, output)
+        except (OverflowError, pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            why, remedy = str(error), "cast the column to VARCHAR, or choose another --format"
+            raise KappaError("a value of the result cannot be written", why, remedy) from error
+    return 0
+
+
+def _query(options: argparse.Namespace) -> str:
+    if options.query and options.file:
+        raise UsageError("two queries are given", "one as text and one by --file", "give one of them")
+    try:
+        text = options.query or (Path(options.file).read_text("utf8") if options.file else _standard_input())
+    except OSError as error:
+        raise KappaError(f"{options.file} cannot be read", error.strerror or str(error), "check the path") from error
+    except UnicodeDecodeError as error:
+        raise KappaError(f"{options.file or 'standard input'} is no text", str(error), "give UTF-8") from error
+    if not text.strip("; \t\r\n"):
+        raise UsageError(
+            "there is no query", "neither text nor --file nor standard input holds one", "try `kappa sql 'SHOW TABLES'`"
+        )
+    return _valid(str(text), options.file or ("the query" if options.query else "standard input"))
+
+
+def _valid(text: str, source: str) -> str:
+    """Return text that is UTF-8; where Python hands bytes through that are not, they stand there as surrogates."""
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        why = f"byte 0x{ord(text[error.start]) & 0xFF:02x} in position {error.start} is none of UTF-8"
+        raise KappaError(f"{source} is no text", why, "give UTF-8") from error
+    return text
+
+
+def _standard_input() -> str:
+    return "" if sys.stdin.isatty() else sys.stdin.read()

@@ -1,0 +1,240 @@
+"""`kappa run`, `kappa refresh` and `kappa report`: the graph in this process, or what changed upstream."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assets.commands.cli import home_path
+from assets.graph.dagster_errors import in_our_words
+from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
+from pipelines.workloads.sets import workload, workloads
+from warehouse.database.engine import fetch, read_only
+from warehouse.database.spill import remove_left_spilled
+from warehouse.errors import KappaError
+from warehouse.home.generation import REPORT, replace_report
+from warehouse.home.home import Home
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+LOG = logging.getLogger("kappa")
+CHANGED = 10
+INSTANCE = "dagster"
+PROCESS_TAG = "kappa/process"
+INSTANCE_SETTINGS = """telemetry:
+  enabled: false
+python_logs:
+  managed_python_loggers: [kappa]
+  python_log_level: INFO
+"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Build the workloads and publish them; print the percentile table and where the report is."""
+    names = [workload(name).name for name in dict.fromkeys(options.workload)] or list(workloads())
+    tokenizers = [tokenizer_spec(name).name for name in dict.fromkeys(options.tokenizer)] or list(tokenizer_specs())
+    home = Home(home_path(options.home))
+    build(home, names, tokenizers, is_sample=options.sample)
+    print_result(home)
+    return 0
+
+
+def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: bool) -> None:
+    """Run the graph for these workloads and tokenizers in this process.
+
+    Raises:
+        KappaError: the home cannot be used, or another run holds it.
+        Exception: whatever a step raised; the last good generation is as it was.
+    """
+    show_progress()
+    home.set_older_aside()
+    home.prepare()
+    before = home.current_note()
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    with home.lock("run"):
+        remove_left_spilled()
+        home.staging(is_sample=is_sample).remove_drafts()
+        _materialize(home, names, tokenizers, is_sample=is_sample)
+    if before is not None and (home.current_note() or {}).get("generation") == before["generation"]:
+        LOG.info("nothing changed: generation %d is as it was", before["generation"])
+
+
+def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_sample: bool) -> None:
+    import dagster as dg  # noqa: PLC0415 - seconds to import
+
+    from assets.graph.definitions import defs, selection  # noqa: PLC0415
+    from assets.graph.resources import KappaHome, refuse_sample_over_real  # noqa: PLC0415
+
+    if is_sample:
+        refuse_sample_over_real(home)
+    logging.getLogger("dagster").setLevel(logging.ERROR)
+    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance, in_our_words():
+        _close_dead_runs(instance)
+        result = dg.materialize(
+            [asset for asset in defs.assets or [] if isinstance(asset, dg.AssetsDefinition)],
+            selection=dg.AssetSelection.assets(*selection(names, tokenizers)),
+            instance=instance,
+            tags={PROCESS_TAG: str(os.getpid())},
+            resources={"kappa": KappaHome(home=str(home.path), sample=is_sample)},
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        )
+    _warn_of_checks(result)
+
+
+def _close_dead_runs(instance: dg.DagsterInstance) -> None:
+    """Mark runs of killed `kappa run`s as failed, which would count as running for ever.
+
+    Every run with our tag is one: a living one would hold the home, which is ours now.
+    """
+    import dagster as dg  # noqa: PLC0415
+
+    open_states = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+    for run in instance.get_runs(dg.RunsFilter(statuses=open_states)):
+        if PROCESS_TAG in run.tags:
+            instance.report_run_failed(run, "its process is gone")
+
+
+def _warn_of_checks(result: dg.ExecuteInProcessResult) -> None:
+    for check in result.get_asset_check_evaluations():
+        if not check.passed:
+            LOG.warning("check %s of %s: %s", check.check_name, check.asset_key.to_user_string(), check.description)
+
+
+def instance_folder(home: Home) -> Path:
+    """Return the DAGSTER_HOME inside the home, made on first use: run history and switched-on schedules live there."""
+    folder = home.path / INSTANCE
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "dagster.yaml"
+    if not settings.exists():
+        settings.write_text(INSTANCE_SETTINGS, "utf8")
+    return folder
+
+
+def show_progress() -> None:
+    """Send what the steps tell to standard error."""
+    if not LOG.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("kappa: %(message)s"))
+        LOG.addHandler(handler)
+    LOG.setLevel(logging.INFO)
+    LOG.propagate = False
+
+
+PARTS = """
+SELECT workload, ours::BIGINT AS counted, value::BIGINT AS published FROM paper_comparison
+WHERE metric = 'records' AND NOT is_full_set AND ours IS NOT NULL ORDER BY workload
+"""
+PERCENTILE_TABLE = """
+SELECT workload, tokenizer, counting, metric,
+       max(value) FILTER (percentile = 5) AS p5, max(value) FILTER (percentile = 25) AS p25,
+       max(value) FILTER (percentile = 50) AS p50, max(value) FILTER (percentile = 75) AS p75,
+       max(value) FILTER (percentile = 90) AS p90, max(value) FILTER (percentile = 99) AS p99
+FROM percentiles
+WHERE block_tokens = 1 AND ((metric = 'kappa_ratio' AND population = 'reused')
+      OR (metric IN ('cached_tokens', 'prefill_tokens') AND population = 'all'))
+GROUP BY ALL ORDER BY workload, counting DESC, metric, tokenizer
+"""
+
+
+def print_result(home: Home) -> None:
+    """Print the percentile table of the current generation and where to go from here."""
+    from assets.commands.terminal import text_table  # noqa: PLC0415
+
+    note = home.current_note() or {}
+    with read_only(home.database()) as connection:
+        rows = fetch(connection, PERCENTILE_TABLE)
+        parts = fetch(connection, PARTS).to_pylist()
+    print(text_table(rows))
+    print(
+        "kappa_ratio over turns that reuse something (K > 0); cached_tokens (K) and prefill_tokens (T) over all turns."
+    )
+    if note.get("is_sample"):
+        print("sample: generated text, not the data sets")
+    elif parts:
+        told = ", ".join(f"{row['workload']} {row['counted']:,} of {row['published']:,}" for row in parts)
+        print(f"only parts of the published sets were counted (records): {told}")
+    print(f"generation {note.get('generation')} in {home.path}")
+    print(f"report: {home.path / REPORT / 'report.html'}")
+
+
+def refresh(options: argparse.Namespace) -> int:
+    """Rebuild what changed upstream, or with --check only tell: exit code 10 where a file that is used changed."""
+    home = Home(home_path(options.home))
+    home.database()
+    note = home.current_note() or {}
+    if note.get("is_sample"):
+        raise KappaError(
+            f"{home.path} holds the sample", "it has nothing upstream", "run `kappa run` for the real data sets"
+        )
+    series: list[tuple[str, str, str]] = [tuple(entry) for entry in note["series"]]
+    if options.check:
+        show_progress()
+        return CHANGED if changed_files(home) else 0
+    build(home, list(dict.fromkeys(s[0] for s in series)), list(dict.fromkeys(s[1] for s in series)), is_sample=False)
+    print_result(home)
+    return 0
+
+
+def changed_files(home: Home) -> list[str]:
+    """Return the files used by the current generation that are other ones upstream now, and tell each.
+
+    Raises:
+        KappaError: a repository cannot be asked.
+    """
+    from pipelines.fetch.hub import HuggingFaceHub  # noqa: PLC0415
+
+    hub, changed = HuggingFaceHub(), []
+    if hub.is_offline:
+        raise KappaError("what changed upstream cannot be told", "HF_HUB_OFFLINE is set", "unset it and ask again")
+    with read_only(home.database()) as connection:
+        query = "SELECT workload, repo_id, revision, path, bytes, sha256 FROM sources ORDER BY ALL"
+        used = fetch(connection, query).to_pylist()
+    for repo_id in dict.fromkeys(row["repo_id"] for row in used):
+        rows = [row for row in used if row["repo_id"] == repo_id]
+        revision = hub.revision(repo_id)
+        if all(row["revision"] == revision for row in rows):
+            print(f"{repo_id}: unchanged at {revision[:12]}")
+            continue
+        files = hub.files(repo_id, revision)
+        chosen = workloads()[rows[0]["workload"]].select(hub, repo_id, revision)
+        now = {path: (files[path].bytes, files[path].sha256) for path in chosen if path in files}
+        before = {row["path"]: (row["bytes"], row["sha256"]) for row in rows}
+        other = sorted(path for path in now.keys() | before.keys() if not _is_same(now.get(path), before.get(path)))
+        changed += [f"{repo_id}/{path}" for path in other]
+        what = ", ".join(other) or "no file that is used changed"
+        print(f"{repo_id}: {rows[0]['revision'][:12]} -> {revision[:12]}: {what}")
+    return changed
+
+
+def _is_same(now: tuple[int, str | None] | None, before: tuple[int, str] | None) -> bool:
+    """Compare size and sha256; without a stated sha256 a file counts as changed: nothing proves the contrary."""
+    return now is not None and before is not None and now == before
+
+
+def report(options: argparse.Namespace) -> int:
+    """Draw the report again from the current generation, and replace its files."""
+    from reports.report import write_report  # noqa: PLC0415 - drawing is slow to import
+
+    home = Home(home_path(options.home))
+    database = home.database()
+    home.prepare()
+    scratch = Path(tempfile.mkdtemp(prefix=".report-", dir=home.path))
+    try:
+        write_report(database, scratch)
+        replace_report(scratch, database.parent)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    page = home.path / REPORT / "report.html"
+    print(f"report: {page}")
+    if options.open:
+        import webbrowser  # noqa: PLC0415
+
+        webbrowser.open(page.resolve().as_uri())
+    return 0

@@ -1,0 +1,194 @@
+"""Rows as text for a terminal and for scripts: an aligned table, CSV, JSON, Parquet. Large results are streamed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from assets.commands.output import written
+from warehouse.errors import KappaError
+
+SHOWN_ROWS = 1000
+# The columns of a plan, which is a drawing of many lines.
+EXPLAINED = ["explain_key", "explain_value"]
+_QUOTED = re.compile(r'[",\r\n]')
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
+def text_table(data: pa.Table) -> str:
+    """Return an aligned table: numbers to the right, NULL as an empty cell.
+
+    >>> print(text_table(pa.table({"name": ["a", "bb"], "n": [1, 22]})))
+    name   n
+    a      1
+    bb    22
+    """
+    columns = [[_cell(value) for value in data.column(n).to_pylist()] for n in range(data.num_columns)]
+    numeric = [_is_number(data.schema.field(n).type) for n in range(data.num_columns)]
+    names = [_cell(name) for name in data.column_names]
+    widths = [max(len(name), *map(len, column), 0) for name, column in zip(names, columns, strict=True)]
+    rows = [names, *zip(*columns, strict=True)]
+    lines = [
+        "  ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _cell(value: object) -> str:
+    """Return a value as text that cannot steer the terminal."""
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        value = int(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)  # noqa: PLR2004 - four digits read well as they are
+    if isinstance(value, float):
+        return _number(value)
+    text = "" if value is None else str(value)
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
+def _number(value: float) -> str:
+    """Return a number with four significant digits or all before the point; powers of ten where it must be."""
+    if value == 0:
+        return "0"
+    if 1000 <= abs(value) < 1e9:  # noqa: PLR2004
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def chosen_format(given: str | None, output: Path | None) -> str:
+    """Return the format that was asked for, else that of the file's suffix, else `table`."""
+    suffix = "" if output is None else output.suffix.removeprefix(".").lower()
+    return given or (suffix if suffix in ("csv", "json", "parquet") else "table")
+
+
+def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, output: Path | None) -> None:
+    """Write rows in one of the formats `table`, `csv`, `json`, `parquet`, to a file or to standard output.
+
+    A statement that gives no columns, such as SET, leaves nothing to show.
+
+    Raises:
+        KappaError: Parquet was asked for without a file, or the file cannot be written.
+    """
+    if form == "parquet":
+        _write_parquet(batches, schema, output)
+        return
+    with _text_output(output) as stream:
+        if not schema.names and form != "json":
+            return
+        if form == "csv":
+            _write_csv(batches, schema, stream)
+        elif form == "json":
+            _write_json(batches, schema, stream)
+        else:
+            _write_table(batches, schema, stream)
+
+
+@contextlib.contextmanager
+def _text_output(output: Path | None) -> Iterator[IO[str]]:
+    if output is None:
+        if sys.stdout is None:
+            raise KappaError("nothing can be shown", "standard output is closed", "add --output FILE")
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    with written(output) as raw, io.TextIOWrapper(raw, encoding="utf8", newline="") as stream:
+        yield stream
+
+
+def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
+    if schema.names == EXPLAINED:
+        stream.writelines(f"{_cell(line)}\n" for batch in batches for plan in batch.column(1) for line in _lines(plan))
+        return
+    kept: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if rows < SHOWN_ROWS:
+            kept.append(batch.slice(0, SHOWN_ROWS - rows))
+        rows += batch.num_rows
+    stream.write(text_table(pa.Table.from_batches(kept, schema)) + "\n")
+    if rows > SHOWN_ROWS:
+        stream.write(f"... {rows - SHOWN_ROWS:,} more rows; --format csv, json or parquet writes them all\n")
+
+
+def _lines(text: pa.StringScalar) -> list[str]:
+    return str(text.as_py()).split("\n")
+
+
+def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
+    stream.write(",".join(map(_csv_cell, schema.names)) + "\n")
+    for batch in batches:
+        columns = [map(_csv_cell, batch.column(n).to_pylist()) for n in range(batch.num_columns)]
+        stream.writelines(",".join(row) + "\n" for row in zip(*columns, strict=True))
+
+
+def _csv_cell(value: object) -> str:
+    """Return a cell as RFC 4180 has it; NULL is nothing, and an empty text is a pair of quotes."""
+    if value is None:
+        return ""
+    text = str(value)
+    return text if text and _QUOTED.search(text) is None else '"' + text.replace('"', '""') + '"'
+
+
+def _write_json(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
+    names, separator = [_json_text(name) for name in _distinct(schema.names)], "["
+    for batch in batches:
+        columns = [map(_json_text, batch.column(n).to_pylist()) for n in range(batch.num_columns)]
+        for row in zip(*columns, strict=True):
+            cells = ", ".join(f"{name}: {cell}" for name, cell in zip(names, row, strict=True))
+            stream.write(f"{separator}\n{{{cells}}}")
+            separator = ","
+    stream.write("[]\n" if separator == "[" else "\n]\n")
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names with `_2`, `_3`, ... behind those that stand there already: an object keeps one value a name.
+
+    >>> _distinct(["a", "b", "a"])
+    ['a', 'b', 'a_2']
+    """
+    found: list[str] = []
+    for name in names:
+        numbered = (f"{name}_{n}" for n in itertools.count(2))
+        found.append(name if name not in found else next(other for other in numbered if other not in names + found))
+    return found
+
+
+def _json_text(value: object) -> str:
+    """Return a value as JSON: a decimal is a number with all its digits, and what is not finite is null."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_json_text, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_encode(str(name))}: {_json_text(part)}" for name, part in value.items()) + "}"
+    if isinstance(value, bytes):
+        return f'"{value.hex()}"'
+    return _encode(None if isinstance(value, float) and not math.isfinite(value) else value)
+
+
+def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, output: Path | None) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    if output is None:
+        raise KappaError("Parquet needs a file", "it is not text for a terminal", "add --output FILE")
+    with written(output) as stream, pq.ParquetWriter(stream, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)

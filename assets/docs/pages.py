@@ -1,0 +1,98 @@
+"""Pages that cannot go stale: tables, the command line, and the printed values and formulae of docs/kappa-crit.md.
+
+`python -m assets.docs.pages` writes them, `python -m assets.docs.pages --check` fails where one differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from assets.commands.cli import build_parser
+from assets.docs.sections import with_sections
+from warehouse.declared.fields import REASON
+from warehouse.declared.schema import Table
+from warehouse.declared.tables import TABLES
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs"
+INTRODUCTION = (
+    "Generated from the declarations in `warehouse/` by `make docs`. GB is 10^9 bytes, GiB 2^30 bytes. "
+    "The same stands in the database itself (`SELECT comment FROM duckdb_columns()`), in the metadata of "
+    "the Parquet files and in Dagster (`dictionary` of each asset).\n"
+)
+EXIT_CODES = (
+    "0 done; 1 an error, told in one line `error: what, why, what to do`; 2 wrong usage; "
+    "10 `kappa refresh --check` found that a file that is used changed; 130 interrupted."
+)
+
+
+def pages() -> dict[str, str]:
+    """Return the generated pages by file name."""
+    sections = with_sections((FOLDER / "kappa-crit.md").read_text("utf8"))
+    return {"tables.md": _dictionary(), "commands.md": _commands(), "kappa-crit.md": sections}
+
+
+def dictionary(*tables: Table) -> dict[str, Any]:
+    """Return what docs/tables.md says of these tables as metadata of the asset that makes them."""
+    import dagster as dg  # noqa: PLC0415 - the pages are written without it
+
+    parts = [_table(table) for table in tables]
+    if any(REASON in table.fields for table in tables):
+        parts.append(_reasons())
+    return {"dictionary": dg.MetadataValue.md("\n".join(parts))}
+
+
+def _dictionary() -> str:
+    parts = ["# Tables\n", INTRODUCTION]
+    parts += [_table(table) for table in TABLES.values()]
+    return "\n".join([*parts, _reasons()]) + "\n"
+
+
+def _reasons() -> str:
+    lines = [f"| `{reason}` | {meaning} |" for reason, meaning in zip(REASON.values, REASON.meanings, strict=True)]
+    return "\n".join(["## Reasons in `rejects`\n\n| reason | meaning |\n|---|---|", *lines])
+
+
+def _table(table: Table) -> str:
+    key = ", ".join(f"`{name}`" for name in table.key) or "none"
+    kind = "View. " if table.is_view else ""
+    lines = [f"## {table.name}\n", f"{kind}One row: {table.grain}. Key: {key}.\n"]
+    return "\n".join([*lines, table.dictionary()]) + "\n"
+
+
+def _commands() -> str:
+    os.environ["COLUMNS"] = "100"
+    parser = build_parser()
+    parts = ["# Command line\n", "Generated from the parser by `make docs`.\n"]
+    parts += ["```", parser.format_help().rstrip(), "```"]
+    for action in parser._actions:  # noqa: SLF001 - argparse names its subcommands nowhere else
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for name, command in action.choices.items():
+                parts += [f"\n## kappa {name}\n", "```", command.format_help().rstrip(), "```"]
+    parts += ["\n## Exit codes\n", EXIT_CODES]
+    return "\n".join(parts) + "\n"
+
+
+def main() -> int:
+    """Write the pages, or with --check compare them; return 1 where one is stale."""
+    stale = [name for name, text in pages().items() if not _is_current(name, text)]
+    if "--check" in sys.argv[1:]:
+        for name in stale:
+            print(f"error: docs/{name} is stale, the declarations changed, run `make docs`", file=sys.stderr)
+        return 1 if stale else 0
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, "utf8")
+    return 0
+
+
+def _is_current(name: str, text: str) -> bool:
+    path = FOLDER / name
+    return path.is_file() and path.read_text("utf8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

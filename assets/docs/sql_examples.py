@@ -1,0 +1,36 @@
+"""The queries of docs/sql.md with their real output; `python -m assets.docs.sql_examples HOME` writes it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from assets.commands.terminal import text_table
+from assets.docs.pages import FOLDER
+from warehouse.database.engine import fetch, read_only
+from warehouse.home.home import Home
+
+PAGE = FOLDER / "sql.md"
+_EXAMPLE = re.compile(r"```sql\n(?P<query>.*?)```\n(?:\n```text\n.*?```\n)?", re.DOTALL)
+
+
+def with_output(text: str, home: Home) -> str:
+    """Return the page with the output of each query, as the home's current generation gives it, below the query."""
+    with read_only(home.database()) as connection:
+
+        def rendered(match: re.Match[str]) -> str:
+            rows = fetch(connection, match["query"])
+            return f"```sql\n{match['query']}```\n\n```text\n{text_table(rows)}\n```\n"
+
+        return _EXAMPLE.sub(rendered, text)
+
+
+def main() -> int:
+    """Write the page anew from the home that is named."""
+    PAGE.write_text(with_output(PAGE.read_text("utf8"), Home(Path(sys.argv[1]))), "utf8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""The whole graph: `dagster dev` in the checkout loads this module."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.graph import workloads as w
+from assets.graph.resources import KappaHome
+from assets.graph.tables import generations, report, table_asset, warehouse
+from pipelines.steps import product_names
+from pipelines.steps.tables import STAGED
+from pipelines.vocab.specs import tokenizer_specs
+from pipelines.workloads.sets import workloads
+from warehouse.declared.fields import COUNTINGS
+
+PUBLICATION = ("warehouse", "report", "generations")
+SAMPLE_CONFIG = {"resources": {"kappa": {"config": {"sample": True}}}}
+
+
+def _assets() -> list[dg.AssetsDefinition]:
+    tokenizers = tokenizer_specs()
+    found = [w.tokenizer_asset(spec) for spec in tokenizers.values()]
+    turns = []
+    for workload in workloads().values():
+        found += [w.raw_asset(workload), w.conversations_asset(workload)]
+        for tokenizer in tokenizers:
+            found += [w.counts_asset(workload, tokenizer)]
+            found += [w.turns_asset(workload, tokenizer), w.chat_turns_asset(workload, tokenizer)]
+            turns += _turns_keys(workload.name, tokenizer)
+    found += [table_asset(name, turns) for name in STAGED]
+    return [*found, warehouse, report, generations]
+
+
+def _turns_keys(workload: str, tokenizer: str) -> list[dg.AssetKey]:
+    return [w.key_of(product_names.turns_name(workload, tokenizer, counting)) for counting in COUNTINGS]
+
+
+def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
+    """Return the assets that build these workloads with these tokenizers, and everything published from them."""
+    keys = [w.key_of(product_names.tokenizer_name(tokenizer)) for tokenizer in tokenizers]
+    for name in names:
+        keys += [w.key_of(product_names.raw_name(name)), w.key_of(product_names.conversations_name(name))]
+        for tokenizer in tokenizers:
+            keys += [w.key_of(product_names.counts_name(name, tokenizer)), *_turns_keys(name, tokenizer)]
+    return keys + [dg.AssetKey(name) for name in (*STAGED, *PUBLICATION)]
+
+
+def _jobs() -> list[dg.UnresolvedAssetJobDefinition]:
+    tokenizers = list(tokenizer_specs())
+    one_each = [
+        dg.define_asset_job(
+            name.replace("-", "_"),
+            selection=dg.AssetSelection.assets(*selection([name], tokenizers)),
+            description=f"{workload.title}: from its files to the published report.",
+        )
+        for name, workload in workloads().items()
+    ]
+    return [everything, sample, *one_each]
+
+
+everything = dg.define_asset_job(
+    "everything",
+    selection=dg.AssetSelection.all(),
+    description="All workloads, from their files to the published report.",
+)
+sample = dg.define_asset_job(
+    "sample",
+    selection=dg.AssetSelection.all(),
+    config=SAMPLE_CONFIG,
+    description="The same graph on the generated sample: no network, no account.",
+)
+daily = dg.ScheduleDefinition(
+    name="daily",
+    job=everything,
+    cron_schedule="17 3 * * *",
+    execution_timezone="UTC",
+    description="Every night; a step whose inputs did not change does nothing.",
+)
+
+defs = dg.Definitions(
+    assets=_assets(),
+    jobs=_jobs(),
+    schedules=[daily],
+    resources={"kappa": KappaHome()},
+    executor=dg.multiprocess_executor.configured({"max_concurrent": 2}),
+)

@@ -1,0 +1,38 @@
+"""Report and publication: the two steps that need both the warehouse and the pages."""
+
+from __future__ import annotations
+
+import logging
+
+from pipelines.steps.building import WAREHOUSE
+from warehouse.home.code_version import code_version
+from warehouse.home.generation import DATABASE
+from warehouse.home.home import Home
+from warehouse.home.staging import Product, Staging, identity_of
+
+REPORT = "report"
+LOG = logging.getLogger("kappa")
+
+
+def stage_report(staging: Staging) -> Product:
+    """Draw the report of the staged warehouse; the same warehouse and the same code need no second drawing."""
+    from reports.report import write_report  # noqa: PLC0415 - drawing is slow to import
+
+    warehouse = staging.require(WAREHOUSE)
+    identity = identity_of(step=REPORT, warehouse=warehouse.identity, code=code_version("reports"))
+    if (product := staging.reuse_whole(REPORT, identity)) is not None:
+        return product
+    LOG.info("drawing the report")
+    with staging.build(REPORT, identity) as draft:
+        files = write_report(warehouse.file(DATABASE), draft.folder)
+        draft.meta.update(warehouse=warehouse.identity, files=[str(path.relative_to(draft.folder)) for path in files])
+    return staging.require(REPORT)
+
+
+def publish(home: Home, staging: Staging) -> int:
+    """Make the staged warehouse with its report the current generation; return its number."""
+    report = staging.require(REPORT)
+    warehouse = staging.require(WAREHOUSE)
+    if report.meta["warehouse"] != warehouse.identity:
+        report = stage_report(staging)
+    return home.publish(warehouse, report)

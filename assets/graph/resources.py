@@ -1,0 +1,53 @@
+"""The one resource of the graph: the home folder, and whether the run works on the real sets or on the sample."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.commands.cli import home_path
+from pipelines.fetch.hub import Hub, HuggingFaceHub, SampleHub
+from pipelines.generated.writing import sample_revision, write_sample
+from warehouse.errors import KappaError
+from warehouse.home.home import Home
+from warehouse.home.staging import Staging
+
+
+class KappaHome(dg.ConfigurableResource[None]):
+    """Where products rest and where data sets come from."""
+
+    home: str = ""
+    sample: bool = False
+
+    def folder(self) -> Home:
+        """Return the home, made ready for writing.
+
+        Raises:
+            KappaError: it cannot be written, or holds real results that a sample would replace.
+        """
+        home = Home(home_path(self.home))
+        home.prepare()
+        if self.sample:
+            refuse_sample_over_real(home)
+        return home
+
+    def staging(self) -> Staging:
+        """Return the products of this kind of run."""
+        return self.folder().staging(is_sample=self.sample)
+
+    def hub(self) -> Hub:
+        """Return the Hub, or the generated sample, which is written when it is not there yet."""
+        if not self.sample:
+            return HuggingFaceHub()
+        root = write_sample(self.staging().root / "files")
+        return SampleHub(root, sample_revision(root))
+
+
+def refuse_sample_over_real(home: Home) -> None:
+    """Raise KappaError where the current generation was made from the real data sets."""
+    note = home.current_note()
+    if note is not None and not note["is_sample"]:
+        raise KappaError(
+            f"{home.path} holds results of the real data sets",
+            "a sample would take their place",
+            "give the sample a folder of its own with --home",
+        )

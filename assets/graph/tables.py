@@ -1,0 +1,143 @@
+"""Tables over all workloads, the database file, the report, and the published generation."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from assets.docs.pages import dictionary
+from assets.graph.metadata import DECLARED, check_result, definition_metadata, table_metadata
+from assets.graph.publication import publish, stage_report
+from assets.graph.resources import KappaHome
+from pipelines.steps import tables
+from pipelines.steps.building import build_warehouse
+from pipelines.steps.product_names import table_name
+from pipelines.steps.series import TURNS_FILE
+from warehouse.checks.tables import Violation, not_monotone, other_turns, violations
+from warehouse.checks.turns import other_contexts
+from warehouse.declared.tables import TABLES
+from warehouse.home.staging import Staging
+
+MORE_CHECKS = {
+    "percentiles": {
+        "monotone": "percentiles do not fall",
+        "context": "context = K + T of the turns, at every block size",
+    },
+    "summary": {"same_turns": "all tokenizers see the same turns of a workload"},
+}
+GROUPS = {**dict.fromkeys(tables.HARDWARE, "hardware"), "published": "hardware"}
+
+
+def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
+    """Return the asset of one table, with its blocking checks out of the declaration."""
+    table = TABLES[name]
+    depends_on = {
+        "kappa_crit": [dg.AssetKey("models"), dg.AssetKey("platforms")],
+        "boundness": [*turns, dg.AssetKey("kappa_crit")],
+        "design_questions": [*turns, dg.AssetKey("kappa_crit")],
+    }
+    is_reference = name in GROUPS
+    rules = {"declared": DECLARED, **MORE_CHECKS.get(name, {})}
+    specs = [dg.AssetCheckSpec(check, asset=name, blocking=True, description=rule) for check, rule in rules.items()]
+
+    @dg.asset(
+        key=dg.AssetKey(name),
+        deps=depends_on.get(name, [] if is_reference else turns),
+        group_name=GROUPS.get(name, "statistics"),
+        description=f"One row: {table.grain}.",
+        metadata=definition_metadata(table) | dictionary(table),
+        check_specs=specs,
+        kinds={"parquet"},
+    )
+    def staged(kappa: KappaHome) -> dg.MaterializeResult:
+        data = tables.read_table(tables.stage_table(kappa.staging(), name))
+        results = [check_result("declared", violations(table, data))]
+        if name == "percentiles":
+            results.append(check_result("monotone", not_monotone(data)))
+            results.append(check_result("context", differing_contexts(kappa.staging(), data)))
+        if name == "summary":
+            results.append(check_result("same_turns", differing_turns(kappa.staging())))
+        return dg.MaterializeResult(metadata=table_metadata(data), check_results=results)
+
+    return staged
+
+
+def differing_contexts(staging: Staging, percentiles: pa.Table) -> list[Violation]:
+    """Return the percentiles of context_tokens that are not those of K + T of the staged turns."""
+    names = ("workload", "tokenizer", "counting")
+    found = []
+    for part in tables.series(staging):
+        turns = pq.read_table(part.file(TURNS_FILE), columns=["cached_tokens", "prefill_tokens"])
+        masks = [pc.equal(percentiles[name], part.meta[name]) for name in names]
+        found += other_contexts(percentiles.filter(pc.and_(pc.and_(*masks[:2]), masks[2])), turns)
+    return found
+
+
+def differing_turns(staging: Staging) -> list[Violation]:
+    """Return the turns that not every tokenizer of a workload sees, text and chat each by itself."""
+    by_workload: dict[tuple[str, str], dict[str, pa.Table]] = {}
+    for part in tables.series(staging):
+        turns = pq.read_table(part.file(TURNS_FILE), columns=["session_id", "turn_index"])
+        by_workload.setdefault((part.meta["workload"], part.meta["counting"]), {})[part.meta["tokenizer"]] = turns
+    found = [(names, other_turns(by_tokenizer)) for names, by_tokenizer in by_workload.items()]
+    return [
+        Violation(f"{' by '.join(names)}: {violation.rule}", violation.count, violation.rows)
+        for names, violations_of in found
+        for violation in violations_of
+    ]
+
+
+@dg.asset(
+    deps=[dg.AssetKey(name) for name in tables.STAGED],
+    group_name="publication",
+    description="The database file and the lake of the next generation, complete but not yet published.",
+    check_specs=[
+        dg.AssetCheckSpec(
+            "complete", asset="warehouse", blocking=True, description="every staged row is in the database"
+        )
+    ],
+    metadata=dictionary(*(table for table in TABLES.values() if table.is_view)),
+    kinds={"duckdb", "parquet"},
+)
+def warehouse(context: dg.AssetExecutionContext, kappa: KappaHome) -> dg.MaterializeResult:
+    """Build the database file and the lake out of the staged tables."""
+    staging = kappa.staging()
+    product = build_warehouse(staging, kappa.folder(), context.run.run_id, _started_at(context))
+    lost = {
+        name: rows
+        for name in tables.STAGED
+        if (rows := product.meta["rows"][name]) != staging.require(table_name(name)).meta["rows"]
+    }
+    found = [Violation(f"{name} is complete", rows, TABLES[name].rows([])) for name, rows in lost.items()]
+    return dg.MaterializeResult(
+        metadata={"generation": product.meta["generation"], **product.meta["rows"]},
+        check_results=[check_result("complete", found)],
+    )
+
+
+@dg.asset(deps=[warehouse], group_name="publication", description="Report page, Markdown and figures.", kinds={"html"})
+def report(kappa: KappaHome) -> dg.MaterializeResult:
+    """Draw the report out of the warehouse."""
+    product = stage_report(kappa.staging())
+    return dg.MaterializeResult(metadata={"files": product.meta["files"]})
+
+
+@dg.asset(
+    deps=[warehouse, report],
+    group_name="publication",
+    description="The published state that readers see.",
+    metadata=definition_metadata(TABLES["generations"]) | dictionary(TABLES["generations"]),
+    kinds={"duckdb"},
+)
+def generations(kappa: KappaHome) -> dg.MaterializeResult:
+    """Swap the new generation in."""
+    home = kappa.folder()
+    number = publish(home, kappa.staging())
+    return dg.MaterializeResult(metadata={"generation": number, "home": dg.MetadataValue.path(str(home.path))})
+
+
+def _started_at(context: dg.AssetExecutionContext) -> datetime:
+    stats = context.instance.get_run_stats(context.run.run_id)
+    return datetime.fromtimestamp(stats.start_time or stats.launch_time or datetime.now(UTC).timestamp(), UTC)

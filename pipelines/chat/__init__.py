@@ -1,0 +1,1 @@
+"""Tokens of whole prompts by the chat template, added up and compared with real prompts. No tables."""

@@ -1,0 +1,263 @@
+"""K and T of every turn for `counting = 'chat'`, each message tokenised once, a sample compared with real prompts."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.chat.documents import question_prompts
+from pipelines.chat.layout import Bools, Ints, Layout, read_layout
+from pipelines.chat.official import Official, require_facts
+from pipelines.chat.pieces import count_pieces
+from pipelines.chat.prompts import PromptTurns, prompt_turns
+from pipelines.chat.spot_checks import choose_turns
+from pipelines.counting.engines import Counter, exact_counter, fast_counter, official_prompts
+from pipelines.io.arrow_text import byte_lengths
+from pipelines.sessions.messages import Messages
+from pipelines.sessions.writing import DOCUMENT
+from pipelines.turns.derivation import Turns, document_turns
+from pipelines.vocab.files import TokenizerFile
+from pipelines.vocab.template_files import chat_template
+
+_LOG = logging.getLogger("kappa")
+CHECK_TOKENS = 500_000
+Kind = Literal["chat", "documents"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TurnDifference:
+    """A turn that adding up and the real prompt count differently.
+
+    Attributes:
+        sha256: Hex digest of the turn's last message in UTF-8.
+        session: Number of its session.
+        turn_index: Its place there, from 0.
+        counted: K and T by adding up.
+        exact: K and T of the real prompts.
+    """
+
+    sha256: str
+    session: int
+    turn_index: int
+    counted: tuple[int, int]
+    exact: tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChatCounted:
+    """The turns of a workload as a server sees them, and what the comparison with real prompts said.
+
+    Attributes:
+        turns: K, T and output of every turn, none of them empty, sorted by session and turn_index.
+        template_tokens: Of each turn, K + T less the tokens of the same messages' texts alone (what `text` has as
+            K + T, 0 where that turn is empty). Negative where a template drops more than it adds.
+        engine: The engine that the counts come from in the end.
+        engine_version: Its version.
+        checked_turns: How many turns were compared.
+        rendered_turns: How many turns adding up does not cover: they come from the real prompts.
+        direct_messages: How many messages were tokenised as pieces of a prompt, beyond their text alone.
+        differences: Where adding up differed; then everything was counted again with the exact engine.
+        wrong_texts: Messages whose text alone the exact engine then counted otherwise than `text_tokens` says.
+        is_exact: False where the second count differs from the real prompts too.
+    """
+
+    turns: Turns
+    template_tokens: Ints
+    engine: str
+    engine_version: str
+    checked_turns: int
+    rendered_turns: int
+    direct_messages: int
+    differences: list[TurnDifference]
+    wrong_texts: int
+    is_exact: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Prompts:
+    """What one count of a workload found; `is_direct` is one element a message by session and position."""
+
+    found: PromptTurns
+    is_direct: Bools
+    rendered_turns: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Workload:
+    """What does not change between two counts."""
+
+    messages: Messages
+    file: TokenizerFile
+    kind: Kind
+    layout: Layout
+    official: Official
+    on_progress: Callable[[int], None] | None
+
+
+def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and progress
+    messages: Messages,
+    file: TokenizerFile,
+    kind: Kind,
+    *,
+    text_tokens: Ints,
+    fast: Counter | None = None,
+    exact: Counter | None = None,
+    check_tokens: int = CHECK_TOKENS,
+    on_progress: Callable[[int], None] | None = None,
+) -> ChatCounted:
+    """Return K, T and output of every turn by the tokenizer's own chat template (design rules 6 and 7).
+
+    Memory is bounded by a batch of texts and some numbers a message; time is linear in the text. A message's tokens
+    are those of `text_tokens`; what a template changes is tokenised again, and real prompts of a sample are compared.
+
+    Args:
+        messages: Those of a conversations product.
+        file: The tokenizer.
+        kind: `chat` or `documents`, as the workload says.
+        text_tokens: Tokens of every message's text alone, in the order of the file.
+        fast: The engine to use, by default `fast_counter(file)`; it must be able to encode.
+        exact: The engine of a second count, by default `exact_counter(file)`.
+        check_tokens: Budget of the comparison in tokens of prompts; a million takes one or two seconds.
+        on_progress: Called after each batch with the bytes of text done; starts again at 0 in a second count.
+
+    Raises:
+        KappaError: There is no chat template, or the TOML says other things of it than it does.
+        ValueError: `text_tokens` are not those of the messages.
+    """
+    official = _official(file)
+    reference = official.exact
+    work = _Workload(messages, file, kind, read_layout(messages), official, on_progress)
+    engine = fast or fast_counter(file)
+    try:
+        prompts = _count(work, engine, text_tokens)
+    except RuntimeError as error:
+        _LOG.warning("%s failed (%s), counting all with tokenizers", engine.engine, error)
+        engine = exact or reference
+        prompts = _count(work, engine, text_tokens)
+    chosen = _choose(work, prompts, check_tokens)
+    differences, wrong_texts, is_exact = _differences(work, prompts, chosen), 0, True
+    if differences:
+        _LOG.warning(
+            "%s and real prompts differ on %d turns, counting all again; the first is turn %d of session %d, sha256 %s",
+            engine.engine, len(differences), differences[0].turn_index, differences[0].session, differences[0].sha256,
+        )  # fmt: skip
+        engine = exact or reference
+        again = np.concatenate([np.empty(0, np.int64), *map(engine.count, messages.texts())])
+        wrong_texts = int((again != text_tokens).sum())
+        prompts = _count(work, engine, again)
+        is_exact = not _differences(work, prompts, chosen)
+    return ChatCounted(
+        turns=prompts.found.turns,
+        template_tokens=prompts.found.template_tokens,
+        engine=engine.engine,
+        engine_version=engine.engine_version,
+        checked_turns=len(chosen),
+        rendered_turns=prompts.rendered_turns,
+        direct_messages=int(prompts.is_direct.sum()),
+        differences=differences,
+        wrong_texts=wrong_texts,
+        is_exact=is_exact,
+    )
+
+
+@functools.lru_cache(maxsize=2)
+def _official(file: TokenizerFile) -> Official:
+    """Return the official template, compared with the TOML; kept, because loading it costs seconds a workload."""
+    reference = exact_counter(file)
+    prompt = official_prompts(file, chat_template(file))
+    official = Official(prompt, reference, reference.encode(file.spec.template.end_of_turn))
+    require_facts(file.spec, official)
+    return official
+
+
+def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
+    facts, layout = work.file.spec.template, work.layout
+    batches = _told(work.messages.texts(), work.on_progress)
+    if work.kind == "chat":
+        pieces = count_pieces(batches, layout, facts, engine, tokens).taken(layout.order)
+        found = prompt_turns(layout.sorted_session, layout.sorted_role, tokens[layout.order], pieces)
+        return _Prompts(_rendered(work, found), pieces.is_direct, int(found.is_open.sum()))
+    cached, prefill = question_prompts(batches, layout, facts, engine, tokens)
+    return _Prompts(
+        _documents(layout, tokens[layout.order], cached[layout.order], prefill[layout.order]),
+        layout.sorted_role != DOCUMENT,
+    )
+
+
+def _documents(layout: Layout, tokens: Ints, cached: Ints, prefill: Ints) -> PromptTurns:
+    """Return the questions' turns out of arrays by session and position."""
+    text = document_turns(layout.sorted_session, layout.sorted_role, tokens)
+    asks = np.flatnonzero(layout.sorted_role != DOCUMENT)
+    turns = dataclasses.replace(text, cached=cached[asks], prefill=prefill[asks])
+    added = turns.cached + turns.prefill - text.cached - text.prefill
+    return PromptTurns(turns, added, asks - text.turn_index - 1, asks + 1, np.zeros(len(asks), np.bool_))
+
+
+def _rendered(work: _Workload, found: PromptTurns) -> PromptTurns:
+    """Replace K and T of the turns that adding up does not cover by those of their real prompts."""
+    at = np.flatnonzero(found.is_open)
+    if not len(at):
+        return found
+    cached, prefill, added = found.turns.cached.copy(), found.turns.prefill.copy(), found.template_tokens.copy()
+    for turn in at.tolist():
+        text_tokens = cached[turn] + prefill[turn] - added[turn]
+        cached[turn], prefill[turn] = _real_turn(work, found, turn)[:2]
+        added[turn] = cached[turn] + prefill[turn] - text_tokens
+    return dataclasses.replace(
+        found, turns=dataclasses.replace(found.turns, cached=cached, prefill=prefill), template_tokens=added
+    )
+
+
+def _real_turn(work: _Workload, found: PromptTurns, turn: int) -> tuple[int, int, str]:
+    """Return K and T of the real prompts of a turn, and its last message."""
+    first, end = int(found.first[turn]), int(found.end[turn])
+    if work.kind == "documents":
+        document, question = work.messages.texts_at(work.layout.order[[first, end - 1]])
+        return *work.official.question(document, question), question
+    rows = work.layout.order[first:end]
+    texts = work.messages.texts_at(rows)
+    chat = list(zip(work.layout.role[rows].tolist(), texts, strict=True))
+    is_next = turn > 0 and found.first[turn - 1] == first
+    before = int(found.end[turn - 1]) - first if is_next else None
+    return *work.official.chat_turn(chat, end - first, before), texts[-1]
+
+
+def _choose(work: _Workload, prompts: _Prompts, check_tokens: int) -> list[int]:
+    """Return which turns are compared, by what their real prompts cost: three of a question, two of a chat's turn."""
+    found = prompts.found
+    length = found.turns.cached + found.turns.prefill
+    cost = 3 * length
+    if work.kind == "chat":
+        cost = length + np.where(found.turns.turn_index > 0, np.concatenate(([0], length))[: len(length)], 0)
+    direct = np.concatenate(([0], np.cumsum(prompts.is_direct)))
+    is_direct = direct[found.end] > direct[np.maximum(found.end - 2, found.first)]
+    return choose_turns(cost, work.layout.order[found.end - 1], is_direct, check_tokens)
+
+
+def _differences(work: _Workload, prompts: _Prompts, chosen: list[int]) -> list[TurnDifference]:
+    turns, differences = prompts.found.turns, []
+    for turn in chosen:
+        counted = int(turns.cached[turn]), int(turns.prefill[turn])
+        *exact, last = _real_turn(work, prompts.found, turn)
+        if counted != tuple(exact):
+            sha256 = hashlib.sha256(last.encode()).hexdigest()
+            place = int(turns.session[turn]), int(turns.turn_index[turn])
+            differences.append(TurnDifference(sha256, *place, counted, (exact[0], exact[1])))
+    return differences
+
+
+def _told(batches: Iterator[pa.Array], on_progress: Callable[[int], None] | None) -> Iterator[pa.Array]:
+    """Yield each batch and tell the bytes done after it was used."""
+    done = 0
+    for texts in batches:
+        yield texts
+        done += int(byte_lengths(texts).sum())
+        if on_progress is not None:
+            on_progress(done)

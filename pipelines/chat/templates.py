@@ -1,0 +1,141 @@
+r"""What a chat template does, out of the facts in a tokenizer's TOML: the text of each message's piece of a prompt.
+
+A prompt is the pieces of its messages one after another and then the generation header. Each piece begins at a special
+token or behind one, so its tokens do not depend on its neighbours, and those of a prompt are the sum over its pieces.
+No tokens here: `chat_pieces` counts them, `counting.official_prompts` renders the real template.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+
+from pipelines.sessions.writing import ASSISTANT, SYSTEM, TOOL, USER
+from pipelines.vocab.specs import TemplateFacts
+
+# A document with its question is one user message.
+ROLE_OF = {ASSISTANT: "assistant", SYSTEM: "system", TOOL: "tool"}
+_THINK, _END_THINK = "<think>", "</think>"
+_RESPONSE, _END_RESPONSE = "<tool_response>", "</tool_response>"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Message:
+    """One message, and what of its surroundings shows in its piece of a prompt.
+
+    Attributes:
+        role: As in `pipelines.sessions.writing`.
+        text: As stored.
+        is_first: It is the first of its conversation.
+        after_tool: The message before it is a tool's.
+        before_tool: The message behind it is a tool's.
+    """
+
+    role: int
+    text: str
+    is_first: bool = False
+    after_tool: bool = False
+    before_tool: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Family:
+    """What one family of templates does beyond the facts.
+
+    Attributes:
+        tool: The piece of a tool's message.
+        has_thinking: Of a reply, what stands up to the last `</think>` is shown only behind the last query.
+    """
+
+    tool: Callable[[TemplateFacts, Message], str]
+    has_thinking: bool
+
+
+def header(facts: TemplateFacts, role: str) -> str:
+    """Return what stands before a message's text; with `assistant` it is the generation header."""
+    return facts.header.replace("{role}", role)
+
+
+def piece(facts: TemplateFacts, message: Message, *, is_late: bool = False) -> str:
+    """Return a message's piece of a prompt; the first message's holds what the template begins with.
+
+    Args:
+        facts: The template.
+        message: The message.
+        is_late: It stands behind the last query of the prompt, see `is_query`: then thinking is shown.
+    """
+    end = facts.end_of_turn + facts.separator
+    opening = ""
+    if message.is_first:
+        opening = facts.begin
+        if facts.system_text:
+            told = shown(facts, message) if message.role == SYSTEM else ""
+            opening += header(facts, "system") + facts.system_text.replace("{date}", facts.date_string) + told + end
+            if message.role == SYSTEM:
+                return opening
+    if message.role == TOOL:
+        return opening + FAMILIES[facts.family].tool(facts, message)
+    text = shown(facts, message)
+    if is_late and (reasoning := _reasoning(facts, message)):
+        reasoning, text = reasoning.strip("\n"), text.lstrip("\n")
+        text = f"{_THINK}\n{reasoning}\n{_END_THINK}\n\n{text}"
+    return opening + header(facts, ROLE_OF.get(message.role, "user")) + text + end
+
+
+def shown(facts: TemplateFacts, message: Message) -> str:
+    """Return what a prompt shows of a message's text when it stands before the last query."""
+    text = message.text.strip() if facts.is_trimmed else message.text
+    if has_thinking(facts, message.role) and _END_THINK in text:
+        text = text.rpartition(_END_THINK)[2].lstrip("\n")
+    return text
+
+
+def has_thinking(facts: TemplateFacts, role: int) -> bool:
+    """Tell whether the template looks for thinking in messages of this role."""
+    return role == ASSISTANT and FAMILIES[facts.family].has_thinking
+
+
+def _reasoning(facts: TemplateFacts, message: Message) -> str:
+    if not has_thinking(facts, message.role) or _END_THINK not in message.text:
+        return ""
+    return message.text.partition(_END_THINK)[0].rstrip("\n").rpartition(_THINK)[2].lstrip("\n")
+
+
+def is_query(facts: TemplateFacts, role: int, text: str) -> bool:
+    """Tell whether a message moves the point behind which thinking is shown: a user's that is no tool's response."""
+    if role != USER:
+        return False
+    wrapped = text.startswith(_RESPONSE) and text.endswith(_END_RESPONSE)
+    return not (FAMILIES[facts.family].has_thinking and wrapped)
+
+
+def is_separable(text: str) -> bool:
+    """Tell whether a text behind a header with line breaks has the tokens that it has alone.
+
+    It has where no line break stands among its leading blanks: else the header's own would be in one match with it.
+    """
+    blanks = text[: len(text) - len(text.lstrip())]
+    return "\n" not in blanks and "\r" not in blanks
+
+
+def template_fingerprint(facts: TemplateFacts) -> str:
+    """Return a hash of everything that decides a template's counts: its text and the facts."""
+    values = {**dataclasses.asdict(facts), "file": None, "licence": None}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _quoted_tool(facts: TemplateFacts, message: Message) -> str:
+    quoted = json.dumps(message.text, ensure_ascii=False)
+    return header(facts, "ipython") + quoted + facts.end_of_turn + facts.separator
+
+
+def _tool_in_run(facts: TemplateFacts, message: Message) -> str:
+    """Return one tool message of a run: the run as a whole stands as one user message."""
+    begin = "" if message.after_tool else header(facts, "user").rstrip("\n")
+    end = "" if message.before_tool else facts.end_of_turn + facts.separator
+    return f"{begin}\n{_RESPONSE}\n{message.text}\n{_END_RESPONSE}{end}"
+
+
+FAMILIES = {"llama-3.1": Family(_quoted_tool, False), "qwen3": Family(_tool_in_run, True)}

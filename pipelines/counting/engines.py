@@ -1,0 +1,269 @@
+"""Tokens per text: a fast engine, and Hugging Face as the reference. Both are compared in `checked_counts`.
+
+The only module that imports transformers, tokenizers or fastokens. What a turn is, and templates, belong elsewhere.
+Counts are of the text alone: no BOS, no template token. A special token's string is one token, Hugging Face's default.
+The one place where a template is rendered is `official_prompts`, which is what every other way is compared with.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.io.arrow_text import as_large, byte_lengths, cut, runs, slices
+from pipelines.vocab.files import TokenizerFile
+
+_LOG = logging.getLogger("kappa")
+PIECE_BYTES = 1 << 14
+WHOLE_BYTES = 3 * PIECE_BYTES
+# So much at once stays in a core's cache from Arrow through Python's strings to the engine: 8 MiB take a sixth longer.
+_SLICE_BYTES = 1 << 19
+_SEARCH_BYTES = 1 << 16
+_THREADS_NAME, _MOST_THREADS = "FASTOKENS_BPE_THREADS", 8
+_BEGINNING = threading.Lock()
+# The smallest tokenizer: what fastokens reads from the environment, it reads when one is first used.
+_NO_WORDS = '{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}'
+Counts = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.uint32]
+
+
+class EngineError(RuntimeError):
+    """An engine failed on a text that it should count."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counter:
+    """One engine with one tokenizer.
+
+    Attributes:
+        engine: Name of the library.
+        engine_version: Its version.
+        count_strings: Tokens of each string.
+        piece_bytes: A long text is cut into pieces of at least so many bytes, see `text_pieces.cut`; None never cuts.
+        whole_bytes: A text of up to so many bytes is not cut.
+        slice_bytes: So much text, or one longer piece, is given to the engine at once.
+        encode_strings: Token ids of each string; None where the engine is only asked to count.
+        callers: Single threads that make the strings and call the engine; none where it has threads of its own.
+    """
+
+    engine: str
+    engine_version: str
+    count_strings: Callable[[list[str]], Counts]
+    piece_bytes: int | None = None
+    whole_bytes: int = 0
+    slice_bytes: int = _SLICE_BYTES
+    encode_strings: Callable[[list[str]], list[Ids]] | None = None
+    callers: tuple[ThreadPoolExecutor, ...] = ()
+
+    def count(self, texts: pa.Array) -> Counts:
+        """Return the tokens of each text, shape (len(texts),).
+
+        Args:
+            texts: string or large_string without nulls.
+
+        Raises:
+            ValueError: There are nulls.
+        """
+        return self.begin(texts)()
+
+    def begin(self, texts: pa.Array) -> Callable[[], Counts]:
+        """Begin to count, where there are callers, and return what waits for the result of `count`."""
+        texts = as_large(texts)
+        pieces, first = (texts, None) if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)
+        counts = self._counted_slices(list(slices(pieces, self.slice_bytes)))
+
+        def wait() -> Counts:
+            flat = np.concatenate([np.empty(0, np.int64), *counts])
+            return flat if first is None or len(flat) == len(texts) else np.add.reduceat(flat, first)
+
+        return functools.cache(wait)
+
+    def _counted_slices(self, some: list[pa.Array]) -> Iterator[Counts]:
+        """Return the counts of each slice in order; callers take turns, so that a text comes to one that knows it."""
+        # To hand over a message takes longer than to count it, but this thread may know no words yet.
+        if not self.callers or (len(some) == 1 and byte_lengths(some[0]).sum() <= PIECE_BYTES):
+            return map(self._count_slice, some)
+        first = sum(map(len, some))
+        callers = [self.callers[(first + turn) % len(self.callers)] for turn in range(len(some))]
+        return _results([caller.submit(self._count_slice, texts) for caller, texts in zip(callers, some, strict=True)])
+
+    def _count_slice(self, texts: pa.Array) -> Counts:
+        return self.count_strings(texts.to_pylist())
+
+    def encode(self, text: str) -> Ids:
+        """Return the token ids of a text, shape (tokens,); a long one is cut as in `count`."""
+        assert self.encode_strings is not None, f"{self.engine} was made for counting alone"
+        texts = pa.array([text], pa.large_string())
+        pieces = texts if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)[0]
+        return np.concatenate([ids for piece in pieces.to_pylist() for ids in self.encode_strings([piece])])
+
+
+def _results(futures: list[Future[Counts]]) -> Iterator[Counts]:
+    try:
+        yield from (future.result() for future in futures)
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(load: Callable[[str], Any], path: str, sha256: str) -> Any:  # noqa: ANN401 - libraries without types
+    """Load a tokenizer once for all steps of a process: it takes half a second and up to 180 MB."""
+    del sha256
+    return load(path)
+
+
+def fast_counter(file: TokenizerFile) -> Counter:
+    """Return the fast engine, or, with a warning, the exact one where it cannot be used."""
+    try:
+        callers = _callers()
+        import fastokens  # noqa: PLC0415 - heavy, and it may be missing
+
+        tokenizer = _loaded(fastokens.Tokenizer.from_file, str(file.path), file.sha256)
+    except (ImportError, ValueError, RuntimeError) as error:
+        _LOG.warning("fastokens cannot be used (%s), counting with tokenizers, about 50 times slower", error)
+        return exact_counter(file)
+
+    def encode_flat(strings: list[str]) -> tuple[bytes, Counts]:
+        try:
+            # The first False adds no BOS, the second keeps special tokens' strings whole.
+            ids, offsets = tokenizer.encode_batch_flat(strings, False, False)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # a panic in Rust is no Exception
+            raise EngineError(f"fastokens: {error}") from error
+        return ids, np.frombuffer(offsets, np.dtype("<u8")).astype(np.int64)
+
+    def count_strings(strings: list[str]) -> Counts:
+        return np.diff(encode_flat(strings)[1])
+
+    def encode_strings(strings: list[str]) -> list[Ids]:
+        ids, ends = encode_flat(strings)
+        return np.split(np.frombuffer(ids, np.dtype("<u4")).astype(np.uint32), ends[1:-1])
+
+    version = importlib.metadata.version("fastokens")
+    return Counter("fastokens", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings, callers)
+
+
+def _callers() -> tuple[ThreadPoolExecutor, ...]:
+    with _BEGINNING:
+        return _begun_callers()
+
+
+@functools.lru_cache(maxsize=1)
+def _begun_callers() -> tuple[ThreadPoolExecutor, ...]:
+    """Return the threads that call fastokens, one a core, and let it work in the thread that calls it alone.
+
+    Each makes its own strings, where the engine's pool waits for one thread that makes them all. The pool's size is
+    read once, when it is first needed; FASTOKENS_BPE_THREADS, where it is set, is the number of our threads.
+    """
+    chosen = os.environ.get(_THREADS_NAME)
+    is_number = chosen is not None and re.fullmatch("[1-9][0-9]?", chosen)
+    threads = int(chosen or 0) if is_number else min(_MOST_THREADS, os.cpu_count() or 1)
+    os.environ[_THREADS_NAME] = "1"
+    try:
+        import fastokens  # noqa: PLC0415 - heavy, and it may be missing
+
+        fastokens.Tokenizer.from_json_str(_NO_WORDS).encode_batch_flat(["a", "b"], False, False)
+    finally:
+        # Processes that this one begins have their own threads.
+        os.environ.pop(_THREADS_NAME, None)
+        if chosen is not None:
+            os.environ[_THREADS_NAME] = chosen
+    return tuple(ThreadPoolExecutor(1, f"fastokens-{number}") for number in range(threads))
+
+
+def exact_counter(file: TokenizerFile) -> Counter:
+    """Return Hugging Face tokenizers, the reference, with long texts cut where that changes nothing."""
+    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
+
+    tokenizer = _loaded(Tokenizer.from_file, str(file.path), file.sha256)
+
+    def count_strings(strings: list[str]) -> Counts:
+        encodings = tokenizer.encode_batch_fast(strings, add_special_tokens=False)
+        return np.fromiter(map(len, encodings), np.int64, len(strings))
+
+    def encode_strings(strings: list[str]) -> list[Ids]:
+        encodings = tokenizer.encode_batch_fast(strings, add_special_tokens=False)
+        return [np.array(encoding.ids, np.uint32) for encoding in encodings]
+
+    version = importlib.metadata.version("tokenizers")
+    return Counter("tokenizers", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings)
+
+
+def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[str, str]]], Ids]:
+    """Return what gives a prompt's token ids, shape (tokens,): the official tokenizer's own `apply_chat_template`.
+
+    Args:
+        file: The tokenizer.
+        template: The text of its chat template, see `chat_template_files`.
+
+    Returns:
+        A function of messages (`role`, `content`) that renders them, the generation header behind them, with the
+        date of the tokenizer's TOML, and tokenises the whole. The time is that of the reference engine.
+    """
+    # It would tell at every import that there is no PyTorch.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - over a second
+
+    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
+
+    facts = file.spec.template
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_loaded(Tokenizer.from_file, str(file.path), file.sha256),
+        bos_token=facts.begin or None,
+        chat_template=template,
+    )
+
+    def prompt(messages: list[dict[str, str]]) -> Ids:
+        # A BatchEncoding would come back by default, whose length is not that of the prompt.
+        ids = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=False, date_string=facts.date_string
+        )
+        return np.array(ids, np.uint32)
+
+    return prompt
+
+
+def special_tokens_in(texts: pa.Array, file: TokenizerFile) -> npt.NDArray[np.bool_]:
+    """Tell for each text, shape (len(texts),), whether it holds an added token's string (`<|eot_id|>`, `<think>`).
+
+    Args:
+        texts: large_string without nulls.
+        file: The tokenizer.
+    """
+    pattern = _special_pattern(file)
+    if not pattern:
+        return np.zeros(len(texts), np.bool_)
+    # A search costs as much as some hundred bytes more of text: most runs of texts hold none.
+    joined, first = runs(texts, _SEARCH_BYTES)
+    sizes = np.diff(first, append=len(texts))
+    rows = np.flatnonzero(np.repeat(_matches(joined, pattern), sizes))
+    found = np.zeros(len(texts), np.bool_)
+    found[rows] = _matches(texts.take(rows), pattern)
+    return found
+
+
+def _matches(texts: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False), np.bool_)
+
+
+@functools.lru_cache(maxsize=8)
+def _special_pattern(file: TokenizerFile) -> str:
+    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
+
+    added = _loaded(Tokenizer.from_file, str(file.path), file.sha256).get_added_tokens_decoder()
+    return "|".join(re.escape(added[number].content) for number in sorted(added))

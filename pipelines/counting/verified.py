@@ -1,0 +1,206 @@
+"""Tokens of a stream of texts by the fast engine, a sample of it compared with Hugging Face in every run."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipelines.counting.engines import PIECE_BYTES, Counter, Counts, exact_counter, fast_counter, special_tokens_in
+from pipelines.counting.spot_checks import Part, Samples
+from pipelines.io.arrow_text import as_large, byte_lengths
+from pipelines.io.prefetch import in_order
+from pipelines.vocab.files import TokenizerFile
+
+_LOG = logging.getLogger("kappa")
+_LEAST_BYTES, _MOST_BYTES, _ONE_IN = 300_000, 4_000_000, 1000
+Batches = Callable[[], Iterable[pa.Array]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """A text that the engines count differently.
+
+    Attributes:
+        sha256: Hex digest of the whole text in UTF-8.
+        position: Its row in the stream, from 0.
+        fast: Tokens by the fast engine, of the whole text or of the compared part of a long one.
+        exact: Tokens by Hugging Face, of the same.
+    """
+
+    sha256: str
+    position: int
+    fast: int
+    exact: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counted:
+    """The tokens of a stream, and what the comparison with Hugging Face said.
+
+    Attributes:
+        tokens: Tokens of each text, in the order of the stream.
+        special: Whether the text holds the string of an added token.
+        engine: The engine that the counts come from in the end.
+        engine_version: Its version.
+        checked_texts: How many texts were compared.
+        checked_bytes: How much text was compared, in UTF-8 bytes.
+        differences: Where the fast engine differed; then everything was counted again with the exact one.
+        is_exact: False where the second count differs from Hugging Face too.
+    """
+
+    tokens: Counts
+    special: npt.NDArray[np.bool_]
+    engine: str
+    engine_version: str
+    checked_texts: int
+    checked_bytes: int
+    differences: list[Difference]
+    is_exact: bool
+
+
+def check_budget(text_bytes: int) -> int:
+    """Return how much is compared with Hugging Face, which takes 100 times as long: 1/1000, 0.3 MB to 4 MB at most."""
+    return min(_MOST_BYTES, max(_LEAST_BYTES, text_bytes // _ONE_IN))
+
+
+def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and progress
+    batches: Batches,
+    file: TokenizerFile,
+    *,
+    fast: Counter | None = None,
+    exact: Counter | None = None,
+    check_bytes: int = _MOST_BYTES,
+    on_progress: Callable[[int], None] | None = None,
+) -> Counted:
+    """Count a stream of texts with the fast engine and compare a sample of it with Hugging Face.
+
+    The sample holds texts chosen by a hash of the text, each batch's longest, those with special tokens' strings and
+    those with unusual characters, within 1/2, 1/6, 1/6 and 1/6 of the budget: of a kind with more, those with the
+    smallest hashes; and always the longest up to a quarter of the budget. Of a long text two of the pieces are compared
+    that the engine is given, and their joint. One difference makes the exact engine count everything again.
+
+    Args:
+        batches: Gives the stream anew at each call, the same texts in the same order; memory holds a few batches.
+        file: The tokenizer.
+        fast: The engine to use, by default `fast_counter(file)`.
+        exact: The engine of the second count, by default `exact_counter(file)`.
+        check_bytes: Budget of the comparison in bytes of text; 4 MB take about a second.
+        on_progress: Called after each batch with the bytes of text done; starts again at 0 in a second count.
+
+    Raises:
+        ValueError: A text is null, or the second reading gives another number of texts.
+    """
+    engine, reference = fast or fast_counter(file), exact_counter(file)
+    try:
+        tokens, special, parts = _count_and_choose(batches, file, engine, check_bytes, on_progress)
+    except RuntimeError as error:
+        _LOG.warning("%s failed (%s), counting all with tokenizers", engine.engine, error)
+        engine = exact or reference
+        tokens, special, parts = _count_and_choose(batches, file, engine, check_bytes, on_progress)
+    truth = dataclasses.replace(reference, piece_bytes=None).count(_texts_of(parts))
+    found = _found(parts, engine, tokens)
+    differences, is_exact = _named(batches, parts, found, truth), True
+    if differences:
+        _LOG.warning(
+            "%s and tokenizers differ on %d texts, counting all again; the first is row %d, sha256 %s",
+            engine.engine, len(differences), differences[0].position, differences[0].sha256,
+        )  # fmt: skip
+        engine = exact or reference
+        tokens = _count_again(batches, engine, len(tokens), on_progress)
+        is_exact = np.array_equal(_found(parts, engine, tokens), truth)
+    return Counted(
+        tokens=tokens,
+        special=special,
+        engine=engine.engine,
+        engine_version=engine.engine_version,
+        checked_texts=len(parts),
+        checked_bytes=sum(len(part.text.encode()) for part in parts),
+        differences=differences,
+        is_exact=is_exact,
+    )
+
+
+def _count_and_choose(
+    batches: Batches,
+    file: TokenizerFile,
+    engine: Counter,
+    check_bytes: int,
+    on_progress: Callable[[int], None] | None,
+) -> tuple[Counts, npt.NDArray[np.bool_], list[Part]]:
+    """Read the stream once: tokens, whether there are special tokens' strings, and what is to be compared."""
+    samples = Samples(check_bytes)
+    tokens, special = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
+
+    def offered() -> Iterator[pa.Array]:
+        row = 0
+        for texts in _told(batches, on_progress):
+            special.append(special_tokens_in(texts, file))
+            samples.offer(texts, row, special[-1])
+            row += len(texts)
+            yield texts
+
+    # Another thread reads and chooses ahead; the engine's have the next batch before they are done with one.
+    tokens += _begun_ahead(map(engine.begin, in_order([offered], held=1, threads=1)))
+    return np.concatenate(tokens), np.concatenate(special), samples.chosen()
+
+
+def _begun_ahead(begun: Iterator[Callable[[], Counts]]) -> Iterator[Counts]:
+    """Yield the results of what is begun, the next one begun before each is waited for."""
+    last = next(begun, None)
+    while last is not None:
+        following = next(begun, None)
+        yield last()
+        last = following
+
+
+def _count_again(batches: Batches, engine: Counter, texts: int, on_progress: Callable[[int], None] | None) -> Counts:
+    """Return the tokens of every text of a stream that had so many the first time."""
+    tokens = np.concatenate([np.empty(0, np.int64), *map(engine.count, _told(batches, on_progress))])
+    if len(tokens) != texts:
+        raise ValueError(f"the second reading gave {len(tokens)} texts, the first {texts}")
+    return tokens
+
+
+def _texts_of(parts: list[Part]) -> pa.Array:
+    return pa.array([part.text for part in parts], pa.large_string())
+
+
+def _found(parts: list[Part], counter: Counter, tokens: Counts) -> Counts:
+    """Return a counter's tokens of the parts: those of the stream for whole texts, counted now for parts of others."""
+    is_part = np.array([not part.is_whole for part in parts], np.bool_)
+    found = tokens[[part.row for part in parts]] if parts else np.empty(0, np.int64)
+    # A part is shorter than a text that is cut; it is cut as it was there. They are few: each thread gets some.
+    cutting = dataclasses.replace(counter, whole_bytes=0, slice_bytes=PIECE_BYTES)
+    found[is_part] = cutting.count(_texts_of([part for part in parts if not part.is_whole]))
+    return found
+
+
+def _named(batches: Batches, parts: list[Part], found: Counts, truth: Counts) -> list[Difference]:
+    """Return what differs, each whole text named by its hash: only then is the stream read for it."""
+    rows = {parts[at].row: at for at in np.flatnonzero(found != truth).tolist()}
+    differences, first = [], 0
+    for texts in batches() if rows else ():
+        for row in (row for row in rows if first <= row < first + len(texts)):
+            sha256 = hashlib.sha256(texts[row - first].as_py().encode()).hexdigest()
+            differences.append(Difference(sha256, row, int(found[rows[row]]), int(truth[rows[row]])))
+        first += len(texts)
+    if len(differences) != len(rows):
+        raise ValueError(f"the second reading gave {first} texts, too few for row {max(rows)} of the first")
+    return differences
+
+
+def _told(batches: Batches, on_progress: Callable[[int], None] | None) -> Iterator[pa.Array]:
+    """Yield each batch, and tell the bytes of text given so far when the next one is asked for."""
+    done = 0
+    for batch in batches():
+        texts = as_large(batch)
+        yield texts
+        done += int(byte_lengths(texts).sum())
+        if on_progress is not None:
+            on_progress(done)

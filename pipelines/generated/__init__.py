@@ -1,0 +1,1 @@
+"""The generated sample: small data sets in the real sets' own file formats. No real text."""

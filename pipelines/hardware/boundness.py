@@ -1,0 +1,196 @@
+"""Which share of a workload waits for the link, for every model and platform, out of one sorted pass over its turns.
+
+Under `2n` the turns sorted by kappa_ratio answer for every kappa_crit at once; what depends on K and T beyond their
+ratio is in `turn_costs`, for the headline models and platforms alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.hardware.costs import Machine, Row
+from pipelines.hardware.machines import Sources, machine_of
+from pipelines.hardware.turn_costs import PERCENTILES, PLATFORM, Platform, order_turns, turn_cost_rows
+from warehouse.declared.fields import BLOCK_TOKENS
+from warehouse.declared.tables import BOUNDNESS
+from warehouse.formulas import kappa
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Turns: TypeAlias = "pa.RecordBatch | pa.Table | Mapping[str, Ints]"
+
+
+@dataclass(frozen=True, slots=True)
+class SortedTurns:
+    """The turns of one workload at one block size, by rising kappa_ratio.
+
+    Attributes:
+        kappa_ratio: K / T of each turn, shape (turns,), ascending.
+        cached_from: Tokens K of the turns from position i on, shape (turns + 1,).
+        prefill_from: Tokens T of the turns from position i on, shape (turns + 1,).
+    """
+
+    kappa_ratio: Floats
+    cached_from: Ints
+    prefill_from: Ints
+
+
+def boundness(  # noqa: PLR0913 - three names of a workload, and what it is joined with
+    turns: Iterable[Turns],
+    *,
+    workload: str,
+    tokenizer: str,
+    counting: str,
+    hardware: Mapping[str, pa.Table],
+    headlines: pa.Table,
+) -> pa.Table:
+    """Return the table `boundness` of one workload: no row where there is no turn.
+
+    A `2n` row stands for each model whose turns `tokenizer` counts and whose kappa_crit is known. Its block_tokens is
+    1, and 16 and 256 too where both the model and the platform are headlines; those have rows of cost model
+    `attention` and `full` as well, on every basis but the paper's, which is 2N by definition. Their kappa_crit is
+    NULL, since it differs from turn to turn.
+
+    Args:
+        turns: Batches with the int64 columns `cached_tokens` (K) and `prefill_tokens` (T, at least 1), any order.
+        workload: Its name, as are `tokenizer` and `counting`.
+        tokenizer: See `workload`.
+        counting: See `workload`.
+        hardware: The tables of `pipelines.hardware.ratios.hardware_tables`.
+        headlines: The table of `warehouse.hardware_rows.rows.load_reference("headlines")`.
+    """
+    cached, prefill = columns_of(turns)
+    if not len(cached):
+        return BOUNDNESS.rows([])
+    pairs = _pairs(hardware["kappa_crit"], hardware["models"], tokenizer)
+    is_headline = _is_headline(pairs, headlines)
+    over_context = _over_context_share(cached + prefill, pairs["max_context_tokens"].to_numpy())
+    parts = []
+    for block in BLOCK_TOKENS:
+        chosen = np.ones(pairs.num_rows, bool) if block == 1 else is_headline
+        shares = bound_shares(sort_turns(cached, prefill, block), pairs["kappa_crit"].to_numpy()[chosen])
+        shares["over_context_turn_share"] = over_context[chosen]
+        names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "cost_model": "2n"}
+        parts.append(_part(pairs.filter(pa.array(chosen)), shares, names, block))
+    names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
+    rows = _turn_cost_rows(cached, prefill, _headline_machines(hardware, headlines, tokenizer))
+    return pa.concat_tables([*parts, BOUNDNESS.rows([names | row for row in rows])])
+
+
+def sort_turns(cached_tokens: Ints, prefill_tokens: Ints, block: int = 1) -> SortedTurns:
+    """Return the turns by rising kappa_ratio after K is rounded down to whole blocks.
+
+    Args:
+        cached_tokens: K, shape (turns,).
+        prefill_tokens: T, shape (turns,), at least 1 each.
+        block: Tokens in a block.
+    """
+    reused, computed = kappa.block_tokens(cached_tokens, prefill_tokens, block)
+    ratio = reused / computed
+    order = np.argsort(ratio, kind="stable")
+    return SortedTurns(ratio[order], _sums_from(reused[order]), _sums_from(computed[order]))
+
+
+def bound_shares(turns: SortedTurns, kappa_crit: Floats) -> dict[str, Floats]:
+    """Return the columns of `boundness` that depend on kappa_crit, each of the shape of `kappa_crit`.
+
+    A turn is memory bound where kappa_ratio > kappa_crit, strictly, in float64 like the SQL over `turns`.
+    In units of the time of one computed token a turn takes K / kappa_crit for the transfer and T for the computation;
+    both are multiplied by kappa_crit here. Sums of tokens are exact integers.
+
+    Args:
+        turns: At least one turn.
+        kappa_crit: Values above zero.
+    """
+    first = np.searchsorted(turns.kappa_ratio, kappa_crit, side="right")
+    cached, prefill = turns.cached_from, turns.prefill_from
+    total_time = cached[0] + kappa_crit * prefill[0]
+    shares = {
+        "memory_bound_turn_share": (len(turns.kappa_ratio) - first) / len(turns.kappa_ratio),
+        "memory_bound_token_share": (cached[first] + prefill[first]) / (cached[0] + prefill[0]),
+        "memory_bound_time_share": (cached[first] + kappa_crit * prefill[first]) / total_time,
+        "transfer_time_share": cached[0] / total_time,
+    }
+    quantiles = np.quantile(turns.kappa_ratio, list(PERCENTILES.values()))
+    for name, quantile in zip(PERCENTILES, quantiles, strict=True):
+        shares[name] = quantile / kappa_crit
+    return shares
+
+
+def columns_of(turns: Iterable[Turns]) -> tuple[Ints, Ints]:
+    """Return K and T of all batches, each of shape (turns,)."""
+    cached, prefill = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for batch in turns:
+        cached.append(np.asarray(batch["cached_tokens"], np.int64))
+        prefill.append(np.asarray(batch["prefill_tokens"], np.int64))
+    return np.concatenate(cached), np.concatenate(prefill)
+
+
+def _sums_from(values: Ints) -> Ints:
+    return np.append(np.cumsum(values[::-1])[::-1], 0)
+
+
+def _over_context_share(context_tokens: Ints, max_context_tokens: Ints) -> Floats:
+    within = np.searchsorted(np.sort(context_tokens), max_context_tokens, side="right")
+    return (len(context_tokens) - within) / len(context_tokens)
+
+
+def _pairs(kappa_crit: pa.Table, models: pa.Table, tokenizer: str) -> pa.Table:
+    counted = models.filter(pc.equal(models["tokenizer"], pa.scalar(tokenizer)))
+    known = kappa_crit.filter(pc.is_valid(kappa_crit["kappa_crit"]))
+    known = known.filter(pc.is_in(known["model"], counted["model"].combine_chunks()))
+    context = counted["max_context_tokens"].take(pc.index_in(known["model"], counted["model"].combine_chunks()))
+    return known.append_column("max_context_tokens", context)
+
+
+def _is_headline(pairs: pa.Table, headlines: pa.Table) -> npt.NDArray[np.bool_]:
+    rows = headlines.to_pylist()
+    models = {row["model"] for row in rows if row["model"]}
+    platforms = {tuple(row[name] for name in PLATFORM) for row in rows if row["accelerator"]}
+    columns = (pairs[name].to_pylist() for name in ("model", *PLATFORM))
+    is_both = [model in models and tuple(platform) in platforms for model, *platform in zip(*columns, strict=True)]
+    return np.array(is_both, bool)
+
+
+def _headline_machines(
+    hardware: Mapping[str, pa.Table], headlines: pa.Table, tokenizer: str
+) -> list[tuple[Row, dict[Platform, Machine]]]:
+    """Return each headline model that the tokenizer counts with its machine on each headline platform."""
+    names = ("models", "accelerators", "links", "measured")
+    sources = Sources({name: hardware[name].to_pylist() for name in names})
+    rows = headlines.to_pylist()
+    models = [sources.named("models", row["model"]) for row in rows if row["model"]]
+    platforms = [row for row in rows if row["accelerator"] and row["basis"] != "paper"]
+    return [
+        (model, {(p["accelerator"], p["link"], p["basis"]): machine_of(sources, p, model) for p in platforms})
+        for model in models
+        if model and model["tokenizer"] == tokenizer
+    ]
+
+
+def _turn_cost_rows(
+    cached: Ints, prefill: Ints, machines: list[tuple[Row, dict[Platform, Machine]]]
+) -> Iterator[dict[str, Any]]:
+    context = np.sort(cached + prefill)
+    for block in BLOCK_TOKENS:
+        turns = order_turns(cached, prefill, block)
+        for model, of_platform in machines:
+            over = len(context) - int(np.searchsorted(context, model["max_context_tokens"], side="right"))
+            names = {"block_tokens": block, "over_context_turn_share": over / len(context)}
+            yield from (names | row for row in turn_cost_rows(turns, model, of_platform))
+
+
+def _part(pairs: pa.Table, shares: Mapping[str, Floats], names: Mapping[str, str], block: int) -> pa.Table:
+    rows = pairs.num_rows
+    columns: dict[str, Any] = {name: pa.array([value] * rows, pa.string()) for name, value in names.items()}
+    columns |= {name: pa.array(values) for name, values in shares.items()}
+    columns["block_tokens"] = pa.array([block] * rows, pa.int32())
+    columns |= {name: pairs[name] for name in pairs.column_names if name in BOUNDNESS.names}
+    return BOUNDNESS.conform(pa.table(columns))

@@ -1,0 +1,143 @@
+"""Boundness where t_GPU depends on K and T: one pass over a workload's turns for each model and accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipelines.hardware import costs
+from pipelines.hardware.costs import Machine
+from warehouse.formulas import kappa
+from warehouse.formulas.kv_bytes import KV_ELEMENT_BYTES
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Row = dict[str, Any]
+Platform = tuple[str, str, str]
+
+PLATFORM = ("accelerator", "link", "basis")
+PERCENTILES = {"pcie_overhead_p50": 0.5, "pcie_overhead_p90": 0.9, "pcie_overhead_p99": 0.99}
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedTurns:
+    """The turns of one workload at one block size in one fixed order, so that sums do not depend on how they came.
+
+    Attributes:
+        cached: K in tokens, shape (turns,), float64; exact.
+        prefill: T in tokens, shape (turns,), float64; exact.
+        context: K + T in tokens, shape (turns,), float64; exact.
+    """
+
+    cached: Floats
+    prefill: Floats
+    context: Floats
+
+
+def order_turns(cached_tokens: Ints, prefill_tokens: Ints, block: int = 1) -> OrderedTurns:
+    """Return the turns by rising K, then T, after K is rounded down to whole blocks.
+
+    Args:
+        cached_tokens: K, shape (turns,).
+        prefill_tokens: T, shape (turns,), at least 1 each.
+        block: Tokens in a block.
+    """
+    order = np.lexsort((prefill_tokens, cached_tokens))
+    reused, computed = kappa.block_tokens(cached_tokens[order], prefill_tokens[order], block)
+    cached, prefill = reused.astype(np.float64), computed.astype(np.float64)
+    return OrderedTurns(cached, prefill, cached + prefill)
+
+
+def needed_shares(turns: OrderedTurns, kv_bytes: Floats, compute_s: Floats, bytes_per_s: Floats) -> dict[str, Floats]:
+    """Return the columns of `boundness` for each bandwidth, each of the shape of `bytes_per_s`.
+
+    A turn is memory bound where bytes / t_GPU, the bandwidth that it needs, exceeds the link's, strictly.
+
+    Args:
+        turns: At least one turn.
+        kv_bytes: Bytes that each turn loads, shape (turns,).
+        compute_s: t_GPU of each turn in seconds, shape (turns,), above zero.
+        bytes_per_s: Bandwidths of one direction.
+    """
+    needed = kv_bytes / compute_s
+    quantiles = np.quantile(needed, list(PERCENTILES.values()))
+    totals = (float(kv_bytes.sum()), float(compute_s.sum()), float(turns.context.sum()))
+    rows = []
+    for rate in bytes_per_s:
+        is_bound = needed > rate
+        bound = [float((values * is_bound).sum()) for values in (kv_bytes, compute_s, turns.context)]
+        rows.append({"memory_bound_turn_share": int(is_bound.sum()) / len(needed)} | _shares(bound, totals, rate))
+    shares = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return shares | {name: quantile / bytes_per_s for name, quantile in zip(PERCENTILES, quantiles, strict=True)}
+
+
+def _shares(bound: list[float], totals: tuple[float, float, float], rate: float) -> dict[str, float]:
+    """Return the weighed shares; both arguments are bytes, seconds of computing and tokens."""
+    loading, computing, tokens = totals
+    seconds = loading / rate + computing
+    return {
+        "memory_bound_token_share": bound[2] / tokens,
+        # Sums of a part and of the whole round apart, by less than a share can show.
+        "memory_bound_time_share": min((bound[0] / rate + bound[1]) / seconds, 1.0),
+        "transfer_time_share": loading / rate / seconds,
+    }
+
+
+def turn_cost_rows(turns: OrderedTurns, model: Row, machines: Mapping[Platform, Machine]) -> Iterator[Row]:
+    """Yield rows of `boundness` for one model: names, cost model, kv_dtype and shares, kappa_crit None.
+
+    Cost models are `attention` and `full` where the tables know what they need, and `2n` for a model without a
+    kappa_crit, whose bytes are not constant per token.
+
+    Args:
+        turns: At least one turn.
+        model: A row of `models`.
+        machines: By accelerator, link and basis.
+    """
+    for cost_model in _cost_models(model):
+        for unit, platforms in _alike(machines, cost_model).items():
+            compute = costs.compute_s(model, unit, turns.cached, turns.prefill, cost_model)
+            for kv_dtypes in _proportional(model):
+                loaded = costs.kv_bytes(model, turns.cached, kv_dtypes[0])
+                pairs = [(platform, kv_dtype) for platform in platforms for kv_dtype in kv_dtypes]
+                rates = np.array([_rate(machines[platform], kv_dtypes[0], of) for platform, of in pairs])
+                shares = needed_shares(turns, loaded, compute, rates)
+                for place, (platform, kv_dtype) in enumerate(pairs):
+                    names = {"model": model["model"], "cost_model": cost_model, "kv_dtype": kv_dtype}
+                    row = {name: float(values[place]) for name, values in shares.items()}
+                    yield names | dict(zip(PLATFORM, platform, strict=True)) | {"kappa_crit": None} | row
+
+
+def _cost_models(model: Row) -> list[str]:
+    first = ["2n"] if model["kv_bytes_per_token"] is None else []
+    return [name for name in (*first, "attention", "full") if costs.is_known(model, name)]
+
+
+def _alike(machines: Mapping[Platform, Machine], cost_model: str) -> dict[Machine, list[Platform]]:
+    """Return the platforms by what one FLOP takes on them: t_GPU in units of it is computed once for all of a kind.
+
+    Only `full` tells machines apart, by the bytes of memory that they read in the time of a FLOP.
+    """
+    kinds: dict[Machine, list[Platform]] = {}
+    for platform, machine in machines.items():
+        hbm = machine.hbm_bytes_per_s
+        if cost_model != "full":
+            kinds.setdefault(Machine(1.0, 1.0), []).append(platform)
+        elif hbm is not None:
+            kinds.setdefault(Machine(1.0, 1.0, hbm / machine.flop_per_s), []).append(platform)
+    return kinds
+
+
+def _proportional(model: Row) -> list[list[str]]:
+    """Return the number formats, together where all bytes scale with them, so that a rate stands for each."""
+    names = list(kappa.ELEMENT_BYTES)
+    return [names] if model["kv_bytes_per_token"] is not None else [[name] for name in names]
+
+
+def _rate(machine: Machine, kv_dtype: str, of: str) -> float:
+    """Return the link's bytes per FLOP, counted in bytes of `kv_dtype` where the cache is kept in `of`."""
+    return machine.bytes_per_s / machine.flop_per_s * KV_ELEMENT_BYTES[kv_dtype] / KV_ELEMENT_BYTES[of]

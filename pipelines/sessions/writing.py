@@ -1,0 +1,192 @@
+"""The one stream that every workload becomes: sessions of messages, and what was left out, at rest in a folder.
+
+A chat is a session of messages. A document is a session whose first message is the document and whose others are its
+questions; those may stand anywhere behind it, `position` orders them. Text stays here: no later product holds any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.sessions.messages import MESSAGES_SCHEMA, MessagesWriter
+from warehouse.declared.tables import REJECTS
+
+USER, ASSISTANT, SYSTEM, TOOL, DOCUMENT, QUESTION = range(6)
+ROLE_NAMES = ("user", "assistant", "system", "tool", "document", "question")
+
+SESSIONS_SCHEMA = pa.schema(
+    [("session", pa.int32()), ("session_id", pa.string()), ("path", pa.string()), ("record", pa.int64())]
+)
+SESSIONS, REJECTED = "sessions.parquet", "rejects.parquet"
+
+FLUSH_MESSAGES = 8192
+FLUSH_CHARACTERS = 8 << 20
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def without_surrogates(text: str) -> str:
+    """Return the text with each lone surrogate as U+FFFD, the one thing that Arrow and the counters cannot hold."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+@dataclass(frozen=True)
+class Reject:
+    """One record that is left out, and why; `detail` never holds text of the data set beyond a role's name."""
+
+    path: str
+    record: int
+    reason: str
+    detail: str
+    session_id: str | None = None
+
+
+@dataclass
+class MessageBuffer:
+    """Messages as Python values until they are worth a batch."""
+
+    session: list[int] = field(default_factory=list)
+    position: list[int] = field(default_factory=list)
+    role: list[int] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    characters: int = 0
+
+    def add(self, session: int, position: int, role: int, text: str) -> None:
+        """Append one message."""
+        self.session.append(session)
+        self.position.append(position)
+        self.role.append(role)
+        self.text.append(text)
+        self.characters += len(text)
+
+    @property
+    def is_full(self) -> bool:
+        """True where the buffer is worth writing."""
+        return len(self.text) >= FLUSH_MESSAGES or self.characters >= FLUSH_CHARACTERS
+
+    def take(self) -> pa.RecordBatch:
+        """Return what is held as one batch and begin anew."""
+        columns = [self.session, self.position, self.role, _texts(self.text)]
+        batch = pa.RecordBatch.from_arrays(
+            [
+                c if isinstance(c, pa.Array) else pa.array(c, t)
+                for c, t in zip(columns, MESSAGES_SCHEMA.types, strict=True)
+            ],
+            schema=MESSAGES_SCHEMA,
+        )
+        self.__init__()  # type: ignore[misc]  # begin anew with every default
+        return batch
+
+
+def _texts(texts: list[str]) -> pa.Array:
+    try:
+        return pa.array(texts, pa.large_string())
+    except (UnicodeEncodeError, pa.ArrowInvalid):
+        return pa.array([without_surrogates(text) for text in texts], pa.large_string())
+
+
+class SessionsWriter:
+    """Writes sessions, messages and rejects of one workload into a folder; memory is bounded by a batch."""
+
+    def __init__(self, folder: Path, workload: str) -> None:
+        """Open the files in `folder`."""
+        self.folder = folder
+        self.workload = workload
+        self.buffer = MessageBuffer()
+        self.session_ids: list[str] = []
+        self.origins: list[tuple[str, int]] = []
+        self.rejects: list[Reject] = []
+        self.records: Counter[str] = Counter()
+        self.kept = 0
+        self.messages = 0
+        self.text_bytes = 0
+        self._used: dict[str, int] = {}
+        # Writing a batch leaves Python: it is done while the next one is read.
+        self._background = ThreadPoolExecutor(1)
+        self._written: Future[None] | None = None
+        self._writer = MessagesWriter(folder)
+
+    def session(self, session_id: str, path: str, record: int) -> int:
+        """Register a session that begins at a record; return its number. An id that occurs again becomes `id#2`, ..."""
+        clean = without_surrogates(session_id)
+        name = clean
+        while name in self._used:
+            self._used[clean] += 1
+            name = f"{clean}#{self._used[clean]}"
+        self._used[name] = 1
+        self.session_ids.append(name)
+        self.origins.append((path, record))
+        return len(self.session_ids) - 1
+
+    def message(self, session: int, position: int, role: int, text: str) -> None:
+        """Append one message to a session."""
+        self.buffer.add(session, position, role, text)
+        if self.buffer.is_full:
+            self.flush()
+
+    def reject(self, reject: Reject) -> None:
+        """Note a record that is left out."""
+        self.rejects.append(reject)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        if self.buffer.text:
+            self.write(self.buffer.take())
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write one batch of messages."""
+        self.messages += batch.num_rows
+        self.text_bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
+        self._wait()
+        self._written = self._background.submit(self._writer.write, batch)
+
+    def _wait(self) -> None:
+        """Wait for the batch before, and raise what went wrong with it."""
+        if self._written is not None:
+            self._written.result()
+
+    def close(self) -> None:
+        """Finish the files."""
+        self.flush()
+        self._wait()
+        self._background.shutdown()
+        self._writer.close()
+        numbers = np.arange(len(self.session_ids), dtype=np.int32)
+        columns = [
+            numbers,
+            self.session_ids,
+            [path for path, _ in self.origins],
+            [record for _, record in self.origins],
+        ]
+        sessions = pa.table(dict(zip(SESSIONS_SCHEMA.names, columns, strict=True)), schema=SESSIONS_SCHEMA)
+        pq.write_table(sessions, self.folder / SESSIONS)
+        pq.write_table(self.rejects_table(), self.folder / REJECTED)
+
+    def rejects_table(self) -> pa.Table:
+        """Return the rejects in the order of the files and records."""
+        order = {path: n for n, path in enumerate(self.records)}
+        rows = sorted(self.rejects, key=lambda reject: (order.get(reject.path, len(order)), reject.record))
+        return REJECTS.rows([_reject_row(self.workload, row) for row in rows])
+
+
+def _reject_row(workload: str, reject: Reject) -> dict[str, object]:
+    session_id = None if reject.session_id is None else without_surrogates(reject.session_id)
+    return {
+        "workload": workload,
+        "path": reject.path,
+        "record": reject.record,
+        "level": "record",
+        "session_id": session_id,
+        "turn_index": None,
+        "reason": reject.reason,
+        "detail": without_surrogates(reject.detail),
+    }

@@ -1,0 +1,1 @@
+"""K, T and kappa_ratio of every turn, from counts of messages. No text, no tokenizer."""

@@ -1,0 +1,101 @@
+"""K, T and kappa_ratio of every turn, out of the token counts of messages: the derivation rules, vectorised.
+
+Arrays are one element a message, sorted by session and position. Nothing here reads a file or knows a tokenizer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipelines.sessions.writing import ASSISTANT, DOCUMENT
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Turns:
+    """One element a turn, rejected ones included: they are those with K + T = 0.
+
+    `session`, `turn_index` identify a turn; `cached` is K, `prefill` is T, `output` the tokens of its replies where
+    `has_output`, all in tokens.
+    """
+
+    session: Ints
+    turn_index: Ints
+    cached: Ints
+    prefill: Ints
+    output: Ints
+    has_output: Bools
+
+    @property
+    def is_empty(self) -> Bools:
+        """Turns with K + T = 0, which are rejected as `empty_turn`."""
+        empty: Bools = self.cached + self.prefill == 0
+        return empty
+
+
+def chat_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns:
+    """Return the turns of chats.
+
+    A turn is a maximal run of non-assistant messages. T is the tokens of that run, K of everything before it;
+    opening replies belong to the first T; where T would be 0 and K > 0, one token moves from K to T.
+
+    Roles as in `pipelines.sessions.writing`; [user 3, assistant 2, user 1] gives (K, T) = (0, 3), (5, 1).
+    Source: design rules 2 to 5, after arXiv 2601.19910, section 3.
+    """
+    is_reply = role == ASSISTANT
+    opens = np.diff(session, prepend=-1) != 0
+    starts = np.flatnonzero(~is_reply & (opens | np.concatenate(([True], is_reply[:-1]))))
+    if not len(starts):
+        return _none()
+    session_start = np.flatnonzero(opens)
+    session_end = np.append(session_start[1:], len(session))
+    place = np.searchsorted(session_start, starts, side="right") - 1
+    ends = np.minimum(np.append(starts[1:], len(session)), session_end[place])
+    is_first = np.diff(session[starts], prepend=-1) != 0
+
+    before = _running(tokens)
+    requests = _running(np.where(is_reply, 0, tokens))
+    replies = _running(is_reply.astype(np.int64))
+    prefill = requests[ends] - requests[starts]
+    output = (before[ends] - before[starts]) - prefill
+    cached = before[starts] - before[session_start[place]]
+    prefill = np.where(is_first, prefill + cached, prefill)
+    cached = np.where(is_first, 0, cached)
+    cached, prefill = at_least_one(cached, prefill)
+    index = np.arange(len(starts)) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+    return Turns(session[starts], index, cached, prefill, output, replies[ends] > replies[starts])
+
+
+def document_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns:
+    """Return the turns of documents: K is the document's tokens, T the question's, each question a turn.
+
+    Every question, the first one too, finds the document cached: the paper's steady state (design rule 7).
+    """
+    is_document = role == DOCUMENT
+    document = np.flatnonzero(is_document)
+    asks = np.flatnonzero(~is_document)
+    place = np.searchsorted(document, asks) - 1
+    cached, prefill = at_least_one(tokens[document[place]], tokens[asks])
+    none = np.zeros(len(asks), np.int64)
+    return Turns(session[asks], asks - document[place] - 1, cached, prefill, none, none.astype(bool))
+
+
+def at_least_one(cached: Ints, prefill: Ints) -> tuple[Ints, Ints]:
+    """Return K and T with T >= 1 wherever K + T > 0: a server always computes the last prompt token (design rule 5)."""
+    moved = ((prefill == 0) & (cached > 0)).astype(np.int64)
+    return cached - moved, prefill + moved
+
+
+def _running(values: Ints) -> Ints:
+    """Return running sums with a leading zero, so that the sum of [a, b) is the difference at b and a."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)))
+
+
+def _none() -> Turns:
+    empty = np.zeros(0, np.int64)
+    return Turns(empty, empty, empty, empty, empty, empty.astype(bool))

@@ -1,0 +1,54 @@
+"""Derived turns as rows of the `turns` and `rejects` tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.turns.derivation import Turns
+from warehouse.declared.tables import REJECTS, TURNS
+
+
+def turns_table(turns: Turns, sessions: pa.Table, workload: str, tokenizer: str, counting: str) -> pa.Table:
+    """Return the turns with K + T > 0 as rows of the `turns` table."""
+    keep = ~turns.is_empty
+    cached, prefill, index = turns.cached[keep], turns.prefill[keep], turns.turn_index[keep]
+    count = len(cached)
+    columns = {
+        "workload": _constant(workload, count),
+        "tokenizer": _constant(tokenizer, count),
+        "counting": _constant(counting, count),
+        "session_id": sessions["session_id"].combine_chunks().take(pa.array(turns.session[keep])),
+        "turn_index": pa.array(index.astype(np.int32)),
+        "cached_tokens": pa.array(cached),
+        "prefill_tokens": pa.array(prefill),
+        "output_tokens": pa.array(turns.output[keep], mask=~turns.has_output[keep]),
+        "kappa_ratio": pa.array(cached / prefill),
+        "is_first_turn": pa.array(index == 0),
+    }
+    return TURNS.conform(pa.table(columns))
+
+
+def empty_turns(turns: Turns, sessions: pa.Table, workload: str) -> pa.Table:
+    """Return the turns with K + T = 0 as rows of the `rejects` table."""
+    ids, paths, records = (sessions[name].to_pylist() for name in ("session_id", "path", "record"))
+    where = np.flatnonzero(turns.is_empty)
+    return REJECTS.rows(
+        [
+            {
+                "workload": workload,
+                "path": paths[session],
+                "record": records[session],
+                "level": "turn",
+                "session_id": ids[session],
+                "turn_index": int(index),
+                "reason": "empty_turn",
+                "detail": "no token in the turn and none before it",
+            }
+            for session, index in zip(turns.session[where].tolist(), turns.turn_index[where].tolist(), strict=True)
+        ]
+    )
+
+
+def _constant(value: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.string()), count)

@@ -1,0 +1,1 @@
+"""Tokenizer declarations, their verified files and chat templates. Nothing is counted here."""

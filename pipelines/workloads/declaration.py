@@ -1,0 +1,66 @@
+"""What a workload declares: its repository, its files and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pipelines.fetch.hub import Hub
+from pipelines.io.json_array import Cut, read_elements
+from pipelines.sessions.writing import SessionsWriter
+from pipelines.workloads.chat_records import cut_reject
+
+Kind = Literal["chat", "documents"]
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """One verified file to read: its path in the repository and where it lies."""
+
+    path: str
+    local: Path
+
+
+Reader = Callable[[list[InputFile], SessionsWriter, Callable[[int], None]], None]
+Selector = Callable[[Hub, str, str], list[str]]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A named data set with a way to read it."""
+
+    name: str
+    title: str
+    repo_id: str
+    licence: str
+    kind: Kind
+    select: Selector = field(repr=False)
+    read: Reader = field(repr=False)
+
+
+def files_named(*paths: str) -> Selector:
+    """Return a selector of exactly these files, in this order."""
+
+    def select(hub: Hub, repo_id: str, revision: str) -> list[str]:
+        del hub, repo_id, revision
+        return list(paths)
+
+    return select
+
+
+def read_records(
+    file: InputFile, writer: SessionsWriter, on_bytes: Callable[[int], None], repeated: str | None = None
+) -> Iterator[tuple[int, Any]]:
+    """Yield (number, value) of each JSON element of a file, count the records, and note where the file is cut.
+
+    `repeated` is the key of a long text that often is the one of the element before.
+    """
+    writer.records[file.path] += 0
+    for element in read_elements(file.local, on_bytes, repeated):
+        writer.records[file.path] += 1
+        if isinstance(element, Cut):
+            writer.reject(cut_reject(file.path, element))
+        else:
+            yield element.index, element.value

@@ -1,0 +1,201 @@
+"""Everything the report shows, read from the database in one go. Small: the turns come as bins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from reports.figures.histogram import BINS_PER_DECADE, SQL, Histogram, Key, histograms
+from warehouse.database.engine import read_only
+
+Row = dict[str, Any]
+COST_MODEL, KV_DTYPE, BLOCK_TOKENS = "2n", "bf16", 1
+TEXT, CHAT = "text", "chat"
+
+
+@dataclass(frozen=True)
+class Platform:
+    """An accelerator with its link, on one basis."""
+
+    accelerator: str
+    link: str
+    basis: str
+
+    @property
+    def hardware(self) -> str:
+        """Accelerator and link."""
+        return f"{self.accelerator} + {self.link}"
+
+    def __str__(self) -> str:
+        """Return accelerator, link and basis."""
+        return f"{self.hardware} ({self.basis})"
+
+
+def platform_of(row: Row) -> Platform:
+    """Return the platform that a row is about."""
+    return Platform(row["accelerator"], row["link"], row["basis"])
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """The rows that the report is made of. `boundness` and `kappa_crit` hold the headline models and platforms alone.
+
+    Attributes:
+        tokenizer: whose counts the figures show.
+        counting: the way of counting that figures and verdicts show.
+        models: headline models by name, in the order of the headline list.
+        platforms: headline platforms, in that order.
+        boundness: rows at bf16, reuse by single tokens, each model with its tokenizer; every counting and cost_model.
+        design_questions: rows of `counting` and of the headline models, each variant after what it is compared with.
+        paper_values: what the paper prints, of every workload.
+        template_tokens: mean of what the chat template adds to a turn, by workload and tokenizer.
+        rejects: one row a workload, level and reason, with the number and the first example.
+        histograms: turns of `tokenizer` and `counting` by workload, metric and whether they are first turns.
+    """
+
+    tokenizer: str
+    counting: str
+    models: dict[str, Row]
+    platforms: list[Platform]
+    summary: list[Row]
+    percentiles: list[Row]
+    boundness: list[Row]
+    kappa_crit: list[Row]
+    comparison: list[Row]
+    design_questions: list[Row]
+    paper_values: list[Row]
+    template_tokens: dict[tuple[str, str], float]
+    sources: list[Row]
+    tokenizers: list[Row]
+    rejects: list[Row]
+    generations: list[Row]
+    histograms: dict[Key, Histogram]
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether any text was generated."""
+        return any(row["is_sample"] for row in (*self.summary, *self.sources))
+
+    @cached_property
+    def workloads(self) -> list[str]:
+        """Workloads with turns, by name."""
+        return sorted({row["workload"] for row in self.summary})
+
+    @cached_property
+    def drawn_workloads(self) -> list[str]:
+        """Workloads that the shown tokenizer counted."""
+        return sorted({workload for workload, _, _ in self.histograms})
+
+    @cached_property
+    def reference(self) -> Platform | None:
+        """The platform of the first screen: the first that stands on both bases, else the first."""
+        on_paper = {p.hardware for p in self.platforms if p.basis == "paper"}
+        both = [p for p in self.platforms if p.basis == "physical" and p.hardware in on_paper]
+        return next(iter(both + self.platforms), None)
+
+    @cached_property
+    def crit(self) -> dict[tuple[str, Platform], float | None]:
+        """kappa_crit by model and platform, bf16; None where the bytes of a token are not constant."""
+        return {(row["model"], platform_of(row)): row["kappa_crit"] for row in self.kappa_crit}
+
+    @cached_property
+    def bound(self) -> dict[tuple[str, str, Platform], Row]:
+        """Rows of boundness of `counting` at cost_model 2n, by workload, model and platform."""
+        return self.bound_by(self.counting, COST_MODEL)
+
+    def bound_by(self, counting: str, cost_model: str) -> dict[tuple[str, str, Platform], Row]:
+        """Return rows of boundness by workload, model and platform."""
+        chosen = [r for r in self.boundness if (r["counting"], r["cost_model"]) == (counting, cost_model)]
+        return {(row["workload"], row["model"], platform_of(row)): row for row in chosen}
+
+    def model_label(self, model: str) -> str:
+        """Return the model's name, marked where another model's tokenizer stands in for its own."""
+        return f"{model} (proxy)" if self.models[model]["is_tokenizer_proxy"] else model
+
+
+_REJECTS = """
+SELECT workload, level, reason, count(*) AS things,
+       first(path ORDER BY path, record, turn_index) AS path,
+       first(record ORDER BY path, record, turn_index) AS record,
+       first(session_id ORDER BY path, record, turn_index) AS session_id,
+       first(detail ORDER BY path, record, turn_index) AS detail
+FROM rejects GROUP BY workload, level, reason ORDER BY workload, level, reason
+"""
+_BOUNDNESS = """
+SELECT * FROM boundness
+WHERE block_tokens = $block_tokens AND kv_dtype = $kv_dtype AND list_contains($models, model)
+ORDER BY ALL
+"""
+# In the order of the table: the first variant of a question is what the others are compared with.
+_DESIGN_QUESTIONS = """
+SELECT * FROM design_questions WHERE counting = $counting AND list_contains($models, model) ORDER BY rowid
+"""
+_TEMPLATE_TOKENS = """
+SELECT workload, tokenizer, avg(template_tokens) AS mean FROM template_overhead GROUP BY ALL ORDER BY ALL
+"""
+_TABLES = {
+    "summary": "SELECT * FROM summary ORDER BY workload, tokenizer, counting",
+    "percentiles": "SELECT * FROM percentiles ORDER BY ALL",
+    "comparison": "SELECT * FROM paper_comparison ORDER BY workload NULLS LAST, quantity, source",
+    "paper_values": "SELECT * FROM paper_values ORDER BY workload NULLS FIRST, quantity",
+    "sources": "SELECT * FROM sources ORDER BY workload, path",
+    "tokenizers": "SELECT * FROM tokenizers ORDER BY tokenizer, engine",
+    "generations": "SELECT * FROM generations ORDER BY workload, tokenizer",
+    "rejects": _REJECTS,
+}
+
+
+def read_report_data(database: Path) -> ReportData:
+    """Return what the report shows.
+
+    Raises:
+        KappaError: the file cannot be opened as a database.
+    """
+    with read_only(database) as connection:
+
+        def rows(sql: str, **values: object) -> list[Row]:
+            return list(connection.sql(sql, params=values or None).to_arrow_table().to_pylist())
+
+        names, platforms = _headlines(rows("FROM headlines"))
+        tables = {name: rows(sql) for name, sql in _TABLES.items()}
+        tokenizer, counting = shown_series(tables["summary"])
+        known = {row["model"]: row for row in rows("SELECT * FROM models")}
+        models = {name: known[name] for name in names if name in known}
+        chosen = {"models": list(models), "kv_dtype": KV_DTYPE}
+        bound = rows(_BOUNDNESS, block_tokens=BLOCK_TOKENS, **chosen)
+        questions = rows(_DESIGN_QUESTIONS, counting=counting, models=list(models))
+        template = {(row["workload"], row["tokenizer"]): row["mean"] for row in rows(_TEMPLATE_TOKENS)}
+        crit_sql = "SELECT * FROM kappa_crit WHERE kv_dtype = $kv_dtype AND list_contains($models, model) ORDER BY ALL"
+        crit = [row for row in rows(crit_sql, **chosen) if platform_of(row) in platforms]
+        present = {platform_of(row) for row in crit}
+        bins = rows(SQL, tokenizer=tokenizer, counting=counting, bins_per_decade=BINS_PER_DECADE)
+    return ReportData(
+        tokenizer=tokenizer,
+        counting=counting,
+        models=models,
+        platforms=[platform for platform in platforms if platform in present],
+        boundness=[row for row in bound if platform_of(row) in platforms],
+        kappa_crit=crit,
+        design_questions=questions,
+        template_tokens=template,
+        histograms=histograms(bins),
+        **tables,
+    )
+
+
+def _headlines(rows: list[Row]) -> tuple[list[str], list[Platform]]:
+    models = [row["model"] for row in rows if row["model"] is not None]
+    return models, [platform_of(row) for row in rows if row["model"] is None]
+
+
+def shown_series(summary: list[Row]) -> tuple[str, str]:
+    """Return the tokenizer and counting that figures show: `text` where it is there, and what counted most workloads.
+
+    Among equals the first by name; two empty names where there are no turns.
+    """
+    countings = {row["counting"] for row in summary}
+    counting = TEXT if TEXT in countings else min(countings, default="")
+    tokenizers = [row["tokenizer"] for row in summary if row["counting"] == counting]
+    return min(tokenizers, key=lambda name: (-tokenizers.count(name), name), default=""), counting

@@ -1,0 +1,1 @@
+"""The sections of the report page as blocks of text and tables. No drawing, no HTML."""

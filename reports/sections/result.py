@@ -1,0 +1,176 @@
+"""The first screen: what came out, in one sentence and one table; and the verdicts behind it."""
+
+from __future__ import annotations
+
+from reports.data import COST_MODEL, Platform, ReportData, Row
+from reports.figures.style import SAMPLE_MARK
+from reports.format import is_hypothetical, listing, number, percent, percent_range
+from reports.page import Grid
+from warehouse.declared.tables import BOUNDNESS, KAPPA_CRIT, MODELS, SUMMARY
+
+HALF = 0.5
+
+
+def sentence(data: ReportData) -> str:
+    """Return the result in one sentence, out of the tables."""
+    mark = f"{SAMPLE_MARK[0].upper()}{SAMPLE_MARK[1:]}, no result about the data sets. " if data.is_sample else ""
+    platform = data.reference
+    found = {workload: _rows(data, workload, platform) for workload in data.workloads}
+    parts = [_part(workload, rows) for workload, rows in found.items() if rows]
+    if platform is None or not parts:
+        return f"{mark}No turn was joined with a model and a platform."
+    models = {row["model"] for rows in found.values() for row in rows}
+    plural = "s" if len(models) > 1 else ""
+    return (
+        f"{mark}For {len(models)} headline model{plural} on {platform.hardware}, the link from host memory and not "
+        f"the GPU "
+        f"bounds prefill in {listing(parts)}."
+    )
+
+
+def _part(workload: str, rows: list[Row]) -> str:
+    beyond = sum(is_hypothetical(row["over_context_turn_share"]) for row in rows)
+    share = percent_range([row["memory_bound_turn_share"] for row in rows])
+    which = "" if beyond == len(rows) else f" for {beyond} of the {len(rows)} models"
+    return f"{share} of the turns of {workload}" + (f" (hypothetical{which})" if beyond else "")
+
+
+def _rows(data: ReportData, workload: str, platform: Platform | None) -> list[Row]:
+    return [row for (name, _, where), row in data.bound.items() if name == workload and where == platform]
+
+
+def basis_note(data: ReportData) -> str:
+    """Return on what basis the headline stands."""
+    basis = data.reference.basis if data.reference else "physical"
+    return (
+        f"Basis {basis}, cost_model 2n (t_GPU is 2 x active parameters for each new token and nothing else), bf16 keys "
+        f"and values, reuse by single tokens, counting {data.counting}; the other cost models stand under the "
+        "verdicts. The range is over the headline models, each with the counts of its own tokenizer; a model marked "
+        "(proxy) has a vocabulary that is not counted, and the counts of the tokenizer named beside it stand in. K is "
+        "the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU "
+        "memory, nothing as evicted. Hypothetical: more than 1 % of the turns are longer than the model's context."
+    )
+
+
+def first_grid(data: ReportData) -> Grid:
+    """Return the table of the first screen: a row a workload, tokenizer and counting."""
+    platforms = [p for p in data.platforms if data.reference and p.hardware == data.reference.hardware]
+    columns = (
+        *(SUMMARY.field(name).label() for name in ("workload", "tokenizer", "counting", "sessions", "turns")),
+        "T p50 (tokens)",
+        "K p50 (tokens)",
+        "kappa ratio p50, reused turns",
+        SUMMARY.field("pooled_kappa_ratio").label(),
+        *(f"memory bound turns, {platform}" for platform in platforms),
+    )
+    rows = [_first_row(data, row, platforms) for row in data.summary]
+    return Grid("result", "The workloads, and where they stand", columns, rows, words=3, note=STARS)
+
+
+def parts_sentence(data: ReportData) -> str:
+    """Return which workloads are only parts of the published sets; nothing for full sets, and none for a sample."""
+    if data.is_sample:
+        return ""
+    parts = [
+        f"{row['workload']} {row['ours']:,.0f} of {row['value']:,.0f}"
+        for row in data.comparison
+        if row["metric"] == "records" and row["ours"] is not None and not row["is_full_set"]
+    ]
+    return f"Only parts of the published sets were counted (records): {', '.join(parts)}." if parts else ""
+
+
+STARS = "* hypothetical for at least one of the models: more than 1 % of the turns are longer than its context."
+
+
+def _first_row(data: ReportData, row: Row, platforms: list[Platform]) -> tuple[str, ...]:
+    series = (row["workload"], row["tokenizer"], row["counting"])
+    medians = {
+        (p["metric"], p["population"]): p["value"]
+        for p in data.percentiles
+        if p["percentile"] == 50 and p["block_tokens"] == 1 and (p["workload"], p["tokenizer"], p["counting"]) == series  # noqa: PLR2004
+    }
+    chosen = (("prefill_tokens", "all"), ("cached_tokens", "all"), ("kappa_ratio", "reused"))
+    return (
+        *series,
+        number(row["sessions"]),
+        number(row["turns"]),
+        *(number(medians.get(key)) for key in chosen),
+        number(row["pooled_kappa_ratio"]),
+        *(_bound(data, row, platform) for platform in platforms),
+    )
+
+
+def _bound(data: ReportData, row: Row, platform: Platform) -> str:
+    return bound_range(data, (row["workload"], row["tokenizer"], row["counting"]), platform)
+
+
+def bound_range(data: ReportData, series: tuple[str, str, str], platform: Platform) -> str:
+    """Return the range over the models of the memory bound turns of a workload, tokenizer and counting, starred."""
+    workload, tokenizer, counting = series
+    rows = [
+        row
+        for (name, _, where), row in data.bound_by(counting, COST_MODEL).items()
+        if (name, where, row["tokenizer"]) == (workload, platform, tokenizer)
+    ]
+    star = "*" if any(is_hypothetical(row["over_context_turn_share"]) for row in rows) else ""
+    return percent_range([row["memory_bound_turn_share"] for row in rows]) + star
+
+
+def verdict(row: Row) -> str:
+    """Return what a row of boundness comes to, called hypothetical where its context is exceeded.
+
+    >>> verdict({"memory_bound_turn_share": 0.66, "over_context_turn_share": 0.0})
+    'mostly memory bound'
+    >>> verdict({"memory_bound_turn_share": 0.2, "over_context_turn_share": 0.02})
+    'hypothetical: mostly compute bound'
+    """
+    side = "memory" if row["memory_bound_turn_share"] > HALF else "compute"
+    doubt = "hypothetical: " if is_hypothetical(row["over_context_turn_share"]) else ""
+    return f"{doubt}mostly {side} bound"
+
+
+_SHARES = ("memory_bound_turn_share", "memory_bound_token_share", "memory_bound_time_share", "transfer_time_share")
+_VERDICT_COLUMNS = (
+    BOUNDNESS.field("workload").label(),
+    BOUNDNESS.field("model").label(),
+    MODELS.field("tokenizer").label(),
+    "verdict",
+    MODELS.field("max_context_tokens").label(),
+    "turns beyond that",
+    KAPPA_CRIT.field("kappa_crit").label(),
+    *(BOUNDNESS.field(name).label() for name in _SHARES),
+    BOUNDNESS.field("pcie_overhead_p50").label(),
+)
+
+
+def verdict_grids(data: ReportData) -> list[Grid]:
+    """Return a table of verdicts for each basis of the reference hardware: a row a workload and model."""
+    if data.reference is None:
+        return []
+    platforms = [p for p in data.platforms if p.hardware == data.reference.hardware]
+    return [grid for platform in platforms if (grid := _verdicts(data, platform)).rows]
+
+
+def _verdicts(data: ReportData, platform: Platform) -> Grid:
+    rows = [
+        (
+            workload,
+            data.model_label(model),
+            row["tokenizer"],
+            verdict(row),
+            number(data.models[model]["max_context_tokens"]),
+            percent(row["over_context_turn_share"]),
+            number(row["kappa_crit"]),
+            *(percent(row[name]) for name in _SHARES),
+            number(row["pcie_overhead_p50"]),
+        )
+        for workload in data.workloads
+        for model in data.models
+        if (row := data.bound.get((workload, model, platform))) is not None
+    ]
+    note = (
+        "Mostly: more than half of all turns. "
+        "The verdict is hypothetical where more than 1 % of the turns are longer than the model's context."
+    )
+    caption = f"Verdicts on {platform.hardware}, basis {platform.basis}, cost_model 2n, bf16"
+    return Grid(f"verdicts-{platform.basis}", caption, _VERDICT_COLUMNS, rows, words=4, note=note)

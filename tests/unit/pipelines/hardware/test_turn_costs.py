@@ -1,0 +1,353 @@
+"""Cost models `attention` and `full`: figures by hand, and boundness against an implementation turn by turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.hardware import costs
+from pipelines.hardware.boundness import boundness
+from pipelines.hardware.costs import Machine
+from pipelines.hardware.ratios import hardware_tables
+from warehouse.declared.tables import BOUNDNESS
+from warehouse.formulas import attention, kv_bytes
+from warehouse.hardware_rows.rows import load_reference
+
+SHARES = [name for name in BOUNDNESS.names if name.endswith("_share") or name.startswith("pcie_overhead")]
+TURN = st.tuples(st.integers(0, 500_000), st.integers(1, 20_000))
+H100 = Machine(989.5e12, 64e9, 3350e9)
+
+
+@pytest.fixture(scope="module")
+def hardware() -> dict[str, pa.Table]:
+    """Return the hardware tables, built once."""
+    return hardware_tables()
+
+
+@pytest.fixture(scope="module")
+def models(hardware: dict[str, pa.Table]) -> dict[str, dict[str, Any]]:
+    """Return the models by name."""
+    return {row["model"]: row for row in hardware["models"].to_pylist()}
+
+
+def run(turns: list[tuple[int, int]], hardware: dict[str, pa.Table], tokenizer: str = "llama-3.1") -> pa.Table:
+    """Return `boundness` of (K, T) pairs."""
+    batch = {"cached_tokens": np.array(turns)[:, 0], "prefill_tokens": np.array(turns)[:, 1]}
+    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text"}
+    return boundness([batch], **names, hardware=hardware, headlines=load_reference("headlines"))
+
+
+def quantile(values: list[float], q: float) -> float:
+    """Return the quantile by linear interpolation between neighbours."""
+    ordered = sorted(values)
+    low = int(q * (len(ordered) - 1))
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (q * (len(ordered) - 1) - low)
+
+
+def seconds_of_gpu(model: dict[str, Any], flop_per_s: float, hbm: float, turn: tuple[int, int], kind: str) -> float:
+    """Return t_GPU of one turn, written out from the shapes of the config and not from the formulae of kappa."""
+    k, t = turn
+    pairs = k * t + t * (t + 1) // 2
+    if model["attention"] == "mla":
+        rank, rope, value, nope = model["kv_lora_rank"], model["qk_rope_head_dim"], model["v_head_dim"], 128
+        each = 2 * model["layers"] * model["heads"]
+        absorbed = each * (rank + rope + rank) * pairs
+        expanded = each * (nope + rope + value) * pairs + each * rank * (nope + value) * k
+        context = min(absorbed, expanded)
+    else:
+        context = 2 * model["layers"] * model["heads"] * (model["head_dim"] + model["v_head_dim"]) * pairs
+    computing = (2 * model["layer_params"] * t + 2 * model["head_params"] + context) / flop_per_s
+    if kind == "attention":
+        return float(computing)
+    experts, drawn = model["experts"] or 1, model["experts_per_token"] or 1
+    idle = model["total_params"] - model["active_params"]
+    in_experts = idle * experts / (experts - drawn) if idle else 0
+    always = model["layer_params"] + model["head_params"] - in_experts * drawn / experts
+    read = always + in_experts * (1 - (1 - drawn / experts) ** t)
+    return float(max(computing, 2 * read / hbm))
+
+
+def naive(turns: list[tuple[int, int]], row: dict[str, Any], hardware: dict[str, pa.Table]) -> dict[str, float]:
+    """Return the shares of one row of the table, turn by turn."""
+    of = {name: {r[name[:-1]]: r for r in hardware[name].to_pylist()} for name in ("models", "accelerators", "links")}
+    model, link = of["models"][row["model"]], of["links"][row["link"]]
+    accelerator, block = of["accelerators"][row["accelerator"]], row["block_tokens"]
+    flop_per_s = accelerator["dense_bf16_flop_per_s"] * (0.25 if model["is_moe"] else 0.55)
+    token_bytes = model["kv_bytes_per_token"] / (2 if row["kv_dtype"] == "fp8" else 1)
+    bandwidth = link["sustained_bytes_per_s"] or link["peak_bytes_per_s"]
+    blocked = [(k - k % block, t + k % block) for k, t in turns]
+    load = [k * token_bytes / bandwidth for k, _ in blocked]
+    gpu = [
+        seconds_of_gpu(model, flop_per_s, accelerator["hbm_bytes_per_s"], turn, row["cost_model"]) for turn in blocked
+    ]
+    bound = [a > b for a, b in zip(load, gpu, strict=True)]
+    both = [a + b for a, b in zip(load, gpu, strict=True)]
+    overheads = [a / b for a, b in zip(load, gpu, strict=True)]
+    return {
+        "memory_bound_turn_share": sum(bound) / len(turns),
+        "memory_bound_token_share": sum(k + t for (k, t), b in zip(turns, bound, strict=True) if b)
+        / sum(k + t for k, t in turns),
+        "memory_bound_time_share": sum(s for s, b in zip(both, bound, strict=True) if b) / sum(both),
+        "transfer_time_share": sum(load) / sum(both),
+        "over_context_turn_share": sum(k + t > model["max_context_tokens"] for k, t in turns) / len(turns),
+        "pcie_overhead_p50": quantile(overheads, 0.5),
+        "pcie_overhead_p90": quantile(overheads, 0.9),
+        "pcie_overhead_p99": quantile(overheads, 0.99),
+    }
+
+
+@settings(deadline=None, max_examples=25)  # the machine may be busy
+@given(
+    turns=st.lists(TURN, min_size=1, max_size=40),
+    picks=st.lists(st.integers(0, 10**6), min_size=6, max_size=6),
+    tokenizer=st.sampled_from(["llama-3.1", "qwen3"]),
+)
+def test_equal_to_turn_by_turn(
+    hardware: dict[str, pa.Table], turns: list[tuple[int, int]], picks: list[int], tokenizer: str
+) -> None:
+    """Random turns, random rows of cost model attention or full: all eight figures agree with the naive ones."""
+    rows = [row for row in run(turns, hardware, tokenizer).to_pylist() if row["cost_model"] != "2n"]
+    for pick in picks:
+        row = rows[pick % len(rows)]
+        assert {name: row[name] for name in SHARES} == pytest.approx(naive(turns, row, hardware), rel=1e-9, abs=1e-12)
+
+
+@settings(deadline=None, max_examples=10)  # the machine may be busy
+@given(data=st.data(), turns=st.lists(TURN, min_size=2, max_size=30))
+def test_order_does_not_matter(
+    hardware: dict[str, pa.Table], data: st.DataObject, turns: list[tuple[int, int]]
+) -> None:
+    """The table is the same to the last bit however the turns arrive."""
+    assert run(turns, hardware).equals(run(data.draw(st.permutations(turns)), hardware))
+
+
+def test_rows_of_the_headlines(hardware: dict[str, pa.Table]) -> None:
+    """Each headline model of the tokenizer on each physical headline platform, at three block sizes, two dtypes."""
+    table = run([(1000, 10)], hardware)
+    rows = [row for row in table.to_pylist() if row["cost_model"] != "2n"]
+    headlines = load_reference("headlines").to_pylist()
+    platforms = [row for row in headlines if row["accelerator"] and row["basis"] != "paper"]
+    # 4 models (three Llama, DeepSeek-V3 by proxy) x 6 platforms x 3 blocks x 2 dtypes x 2 cost models
+    assert len(rows) == 4 * len(platforms) * 3 * 2 * 2
+    assert {row["basis"] for row in rows} == {"physical"}
+    assert all(row["kappa_crit"] is None for row in rows)
+    keys = {tuple(row[column] for column in BOUNDNESS.key) for row in table.to_pylist()}
+    assert len(keys) == table.num_rows
+
+
+def test_a_model_with_a_window_gets_rows_by_its_own_formula(hardware: dict[str, pa.Table]) -> None:
+    """A headline without a kappa_crit is joined by its bytes at each K, under 2n too."""
+    extra = {"model": "gpt-oss-120b", "accelerator": None, "link": None, "basis": None}
+    headlines = pa.Table.from_pylist([*load_reference("headlines").to_pylist(), extra])
+    batch = {"cached_tokens": np.array([100, 100_000]), "prefill_tokens": np.array([10, 10])}
+    names = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text"}
+    rows = boundness([batch], **names, hardware=hardware, headlines=headlines).to_pylist()
+    ours = [row for row in rows if row["model"] == "gpt-oss-120b" and row["cost_model"] == "2n"]
+    row = next(row for row in ours if (row["accelerator"], row["block_tokens"]) == ("h100-sxm", 1))
+    assert row["kv_dtype"] == "bf16"
+    # K = 100,000: 100,000 x 36,864 + 128 x 36,864 = 3.6911e9 bytes / 54.4e9 = 0.067852 s
+    # t_GPU: 10 x 2 x 5,711,982,912 / (0.25 x 989.5e12) = 4.6181e-4 s; ratio 146.9
+    # K = 100: 100 x (36,864 + 36,864) = 7,372,800 bytes -> 1.3553e-4 s; ratio 0.2935; p99 = 0.2935 + 0.99 x 146.63
+    assert row["pcie_overhead_p99"] == pytest.approx(0.2935 + 0.99 * (146.926 - 0.2935), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "params", "percent"),
+    [("llama-3.1-405b", 405e9, 33), ("llama-3.1-70b", 70e9, 61), ("qwen3-235b-a22b", 22e9, 229)],
+)
+def test_attention_is_not_a_tenth(models: dict[str, dict[str, Any]], model: str, params: float, percent: int) -> None:
+    """At 65K tokens attention adds 33, 61 and 229 % to the paper's 2N, twice that to a token after a cached context."""
+    row = models[model]
+    fresh = costs.context_flops(row, 0.0, 65536.0) / (65536 * 2 * params)
+    # 405b: 4 x 126 x 128 x 128 = 8,257,536; x 65,537 / 2 / (2 x 405e9) = 0.334
+    assert round(100 * fresh) == percent
+    one_more = costs.context_flops(row, 65536.0, 1.0) / (2 * params)
+    # 8,257,536 x 65,537 / (2 x 405e9) = 0.668
+    assert one_more == pytest.approx(2 * fresh)
+
+
+@pytest.mark.parametrize(("model", "tokens"), [("llama-3.1-70b", 300), ("qwen3-235b-a22b", 3_100)])
+def test_reading_the_weights_bounds_small_prefills(models: dict[str, dict[str, Any]], model: str, tokens: int) -> None:
+    """Below some 300 new tokens (dense) or 3,100 (Qwen3-235B) the floor holds, at peak rates and without a context."""
+    row = models[model]
+
+    def floor_holds(prefill: float) -> bool:
+        full = costs.compute_s(row, H100, 0.0, prefill, "full")
+        return bool(full > costs.compute_s(row, H100, 0.0, prefill, "attention"))
+
+    # 2 N T / C = 2 N_total / BW: T = 989.5e12 / 3350e9 = 295 dense; 295 x 234.5e9 / 21.6e9 = 3,210 less attention
+    assert floor_holds(tokens * 0.9)
+    assert not floor_holds(tokens * 1.05)
+
+
+def test_full_by_hand(models: dict[str, dict[str, Any]]) -> None:
+    """One token of a dense model reads it once; more than the floor is computed."""
+    row = models["llama-3.1-70b"]
+    # 2 x (68,452,352,000 + 1,050,673,152) / 3350e9 = 0.041494 s
+    assert costs.compute_s(row, H100, 0.0, 1.0, "full") == pytest.approx(0.041494, abs=1e-6)
+    # 10,000 tokens: (2 x 68,452,352,000 x 10,000 + 2 x 1,050,673,152 + 2,621,440 x 50,005,000) / 989.5e12 = 1.51605 s
+    assert costs.compute_s(row, H100, 0.0, 10_000.0, "full") == pytest.approx(1.51605, abs=1e-5)
+    with pytest.raises(ValueError, match="bandwidth of the accelerator's memory"):
+        costs.compute_s(row, Machine(1e15, 1e9), 0.0, 1.0, "full")
+
+
+def test_experts_drawn(models: dict[str, dict[str, Any]]) -> None:
+    """One token reads the active parameters, many read all of them, without the embedding."""
+    row = models["qwen3-235b-a22b"]
+    # 20,946,099,712 + 622,329,856 = 21,568,429,568; + 235,093,634,560 - 22,190,763,520 = 234,471,300,608
+    assert costs.read_params(row, 1.0) == pytest.approx(21_568_429_568)
+    assert costs.read_params(row, 5000.0) == pytest.approx(234_471_300_608)
+
+
+@given(cached=st.integers(0, 60), prefill=st.integers(1, 40), window=st.integers(1, 50))
+def test_pairs_are_what_each_token_sees(cached: int, prefill: int, window: int) -> None:
+    """Every closed form against a count, token by token."""
+    places = range(cached, cached + prefill)
+    # the token at place p sees p + 1 tokens, itself included
+    assert attention.attended_pairs(cached, prefill) == sum(p + 1 for p in places)
+    assert attention.windowed_pairs(cached, prefill, window) == sum(min(p + 1, window) for p in places)
+    assert attention.chunked_pairs(cached, prefill, window) == sum(p % window + 1 for p in places)
+
+
+@settings(deadline=None, max_examples=20)  # the machine may be busy
+@given(turns=st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 10**5)), min_size=1, max_size=20))
+def test_arrays_give_what_numbers_give(models: dict[str, dict[str, Any]], turns: list[tuple[int, int]]) -> None:
+    """A formula over arrays is the formula element by element, for every kind of attention."""
+    cached, prefill = np.array(turns, float).T
+    for row in {row["attention"]: row for row in models.values()}.values():
+        loaded = costs.kv_bytes(row, cached, "int4")
+        assert loaded.tolist() == [costs.kv_bytes(row, float(k), "int4") for k, _ in turns]
+        if costs.is_known(row, "full"):
+            gpu = costs.compute_s(row, H100, cached, prefill, "full")
+            assert gpu.tolist() == pytest.approx([costs.compute_s(row, H100, k, t, "full") for k, t in turns])
+
+
+@pytest.mark.parametrize(
+    ("model", "cached", "expected"),
+    [
+        # 36,864 x 100 in 18 full layers + 36,864 x 100 in 18 windows that are not full
+        ("gpt-oss-120b", 100, 36_864 * 100 + 36_864 * 100),
+        # beyond 128 tokens a window holds 128: + 4,718,592
+        ("gpt-oss-120b", 10_000, 36_864 * 10_000 + 4_718_592),
+        # 10,000 mod 8,192 = 1,808 tokens of the open chunk; 1,207,959,552 / 8,192 = 147,456 bytes each
+        ("llama-4-scout-17b-16e", 10_000, 49_152 * 10_000 + 147_456 * 1_808),
+        # the recurrent state stands beside the 12 full layers
+        ("qwen3-next-80b-a3b", 10_000, 24_576 * 10_000 + 77_266_944),
+        ("qwen3-next-80b-a3b", 0, 0),
+        # latent and indexer keys: (70,272 + 8,052) x 10,000
+        ("deepseek-v3.2", 10_000, 78_324 * 10_000),
+        # no full layer at all: 4,096 tokens of window, whatever K is
+        ("mistral-7b-v0.1", 20_000, 536_870_912),
+        ("llama-3.1-70b", 10_000, 3_276_800_000),
+        # 24 layers x (512 + 64) x 2 bytes, and the state of 69 layers
+        ("kimi-k3", 10_000, 27_648 * 10_000 + 449_372_160),
+    ],
+)
+def test_bytes_that_are_not_constant(models: dict[str, dict[str, Any]], model: str, cached: int, expected: int) -> None:
+    """Each kind of cache has its own formula."""
+    assert costs.kv_bytes(models[model], float(cached), "bf16") == expected
+
+
+def test_an_fp8_cache_that_is_not_half(models: dict[str, dict[str, Any]]) -> None:
+    """DeepSeek-V4 keeps a part of each entry in bf16: its fp8 bytes are its own, and others are half."""
+    row = models["deepseek-v4-flash"]
+    # 3,850 a token and not 6,880 / 2; windows full after 128 tokens: 5,636,096 / 2
+    assert costs.kv_bytes(row, 10_000.0, "fp8") == 3_850 * 10_000 + 2_818_048
+    assert costs.kv_bytes(row, 10_000.0, "bf16") == 6_880 * 10_000 + 5_636_096
+    # 327,680 / 2
+    assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, "fp8") == 163_840
+
+
+def test_what_the_tables_do_not_know_is_not_computed(models: dict[str, dict[str, Any]]) -> None:
+    """A model without parameters has no 2N, one without its indexer no attention; what is missing is named."""
+    assert costs.is_known(models["deepseek-v3.2"], "full")
+    bare = models["deepseek-v3.2"] | {"index_heads": None, "index_picked_tokens": None}
+    assert costs.is_known(bare, "2n")
+    assert costs.unknown(bare, "attention") == ("index_heads", "index_picked_tokens")
+    assert costs.unknown(models["kimi-k3"] | {"active_params": None}, "2n") == ("active_params",)
+    assert "attention" in costs.unknown(models["deepseek-v4-pro"], "full")
+    assert costs.is_known(models["gpt-oss-20b"], "full")
+
+
+def test_an_indexer_scores_every_pair_and_attention_computes_those_it_picks(models: dict[str, dict[str, Any]]) -> None:
+    """DeepSeek-V3.2: 64 heads of 128 pick 2,048 tokens for each new one; GLM-5 has 32 heads."""
+    row = models["deepseek-v3.2"]
+    # a score: 2 x 61 x 64 x 129 = 1,007,232; pairs 2 x 10,000 + 3 = 20,003; picked 2 x 2,048 = 4,096, absorbed
+    expected = 1_007_232 * 20_003 + 16_990_208 * 4_096
+    assert costs.context_flops(row, 10_000.0, 2.0) == expected
+    # while fewer than 2,048 tokens stand, every pair is picked: T = 1,000 after K = 500 has 1,000,500 pairs,
+    # expanded 4,997,120 x 1,000,500 + 2,046,820,352 x 500 = 6.023e12 < absorbed 1.700e13
+    pairs = 1000 * 500 + 1000 * 1001 // 2
+    assert costs.context_flops(row, 500.0, 1000.0) == 4_997_120 * pairs + 2_046_820_352 * 500 + 1_007_232 * pairs
+    # beyond, one by one: token i of 600 sees min(K + i, 2,048)
+    picked = sum(min(1800 + i, 2048) for i in range(1, 601))
+    glm = models["glm-5"]
+    seen = 600 * 1800 + 600 * 601 // 2
+    # 2 x 78 x 32 x 129 = 643,968
+    mla = min(5_111_808 * picked + 2_290_089_984 * 1800, 10_862_592 * picked)
+    assert costs.context_flops(glm, 1800.0, 600.0) == mla + 643_968 * seen
+
+
+@pytest.mark.parametrize(("tensor_parallel", "bytes_factor"), [(1, 1), (8, 8), (16, 8)])
+def test_tensor_parallel(models: dict[str, dict[str, Any]], tensor_parallel: int, bytes_factor: int) -> None:
+    """Eight key-value heads spread over at most eight GPUs; what is computed spreads over all."""
+    machine = costs.share_between(H100, tensor_parallel)
+    # share of a GPU: max(1 / 16, 1 / 8) = 1 / 8; K = 1000 at 327,680 bytes over a link of 64 GB/s
+    load = 1000 * 327_680 / 64e9
+    assert costs.transfer_s(models["llama-3.1-70b"], machine, 1000.0, "bf16") == pytest.approx(load / bytes_factor)
+    assert (machine.flop_per_s, machine.bytes_per_s) == (989.5e12 * tensor_parallel, 64e9)
+    # a latent is on every GPU: no byte is spared
+    assert costs.transfer_s(models["deepseek-v3"], machine, 1000.0, "bf16") == pytest.approx(1000 * 70_272 / 64e9)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "share_of_tokens", "share_of_state"),
+    [
+        ("qwen3-next-80b-a3b", 8, 1 / 2, 1 / 8),  # 2 KV heads, 16 query heads
+        ("qwen3-next-80b-a3b", 32, 1 / 2, 1 / 16),  # no finer than its query heads
+        ("kimi-k3", 8, 1, 1 / 8),  # a latent on each GPU, a state that is shared
+        ("gpt-oss-120b", 8, 1 / 8, 1 / 8),  # windows are keys and values too
+        ("gpt-oss-120b", 16, 1 / 8, 1 / 8),
+    ],
+)
+def test_a_state_is_shared_by_its_own_heads(
+    models: dict[str, dict[str, Any]], model: str, gpus: int, share_of_tokens: float, share_of_state: float
+) -> None:
+    """Each GPU loads its part of the recurrent state, whatever KV heads are repeated."""
+    row = models[model]
+    per_token, state = costs.held_bytes(row, "bf16")
+    expected = 10_000 * per_token * share_of_tokens + state * share_of_state
+    assert costs.gpu_kv_bytes(row, 10_000.0, "bf16", gpus) == pytest.approx(expected)
+    # all bytes counted once, however many GPUs
+    assert costs.kv_bytes(row, 10_000.0, "bf16") == pytest.approx(10_000 * per_token + state)
+
+
+def test_mla_takes_the_cheaper_form(models: dict[str, dict[str, Any]]) -> None:
+    """One token over a long context is absorbed, a long prefill is expanded."""
+    row = models["deepseek-v3"]
+    # absorbed: 16,990,208 x 10,001 = 1.699e11; expanded: 4,997,120 x 10,001 + 2,046,820,352 x 10,000 = 2.05e13
+    assert costs.context_flops(row, 10_000.0, 1.0) == 16_990_208 * 10_001
+    # T = 10,000: pairs 1.50005e8; expanded 7.496e14 + 2.047e13 = 7.701e14 < absorbed 2.549e15
+    assert costs.context_flops(row, 10_000.0, 10_000.0) == 4_997_120 * 150_005_000 + 2_046_820_352 * 10_000
+
+
+def test_recomputing_is_a_prefill_of_everything(models: dict[str, dict[str, Any]]) -> None:
+    """Without the cache K and T are computed together."""
+    row = models["llama-3.1-8b"]
+    assert costs.recompute_s(row, H100, 90.0, 10.0, "attention") == costs.compute_s(row, H100, 0.0, 100.0, "attention")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bytes_"), [("bf16", 327_680), ("fp8", 163_840), ("int8", 184_320), ("int4", 102_400)]
+)
+def test_quantised_bytes(models: dict[str, dict[str, Any]], dtype: str, bytes_: int) -> None:
+    """Groups of 32 share four bytes: 8 bits take 1.125 bytes an element, 4 bits 0.625."""
+    # 327,680 x 1.125 / 2 = 184,320; x 0.625 / 2 = 102,400
+    assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, dtype) == bytes_
+    assert kv_bytes.KV_ELEMENT_BYTES[dtype] == bytes_ * 2 / 327_680

@@ -1,0 +1,352 @@
+"""A user's own rows: they appear everywhere, and what is wrong in them is told with file, row and column."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assets.commands.cli import main
+from pipelines.hardware.bandwidth import parse_bytes_per_s
+from pipelines.hardware.boundness import boundness
+from pipelines.hardware.costs import Machine, is_known, kv_bytes, transfer_s
+from pipelines.hardware.machines import read_sources
+from pipelines.hardware.ratios import crit_rows, hardware_tables
+from pipelines.vocab.specs import tokenizer_specs
+from warehouse.declared.hardware_fields import CONFIDENCES
+from warehouse.errors import KappaError
+from warehouse.hardware_rows.reference_tables import USER_TABLES
+from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder, user_rows_identity
+from warehouse.hardware_rows.tokenizer_names import tokenizer_names
+from warehouse.hardware_rows.user_rows import put_rows
+
+SURE = {"retrieved": "2024-05-01", "confidence": "high", "source": "our own box"}
+OURS: dict[str, list[dict[str, Any]]] = {
+    "models": [
+        {
+            "model": "our-1b", "repo_id": "us/our-1b", "attention": "gqa",
+            "total_params": 10**9, "active_params": 10**9,
+            "layers": 10, "heads": 8, "kv_heads": 2, "head_dim": 64, "kv_bytes_per_token": 5120,
+            "max_context_tokens": 32768, "tokenizer": "qwen3", "is_tokenizer_proxy": "false", "is_moe": "false",
+            "layer_params": 9 * 10**8, "head_params": 10**8, "full_attention_layers": 10, "sliding_layers": 0,
+            "linear_layers": 0, "v_head_dim": 64, "marginal_kv_bytes_per_token": 5120, "fixed_state_bytes": 0,
+            "indexer_bytes_per_token": 0, "attention_flops_per_token_pair": 20480, **SURE,
+        }
+    ],
+    "accelerators": [
+        {"accelerator": "our-gpu", "dense_bf16_flop_per_s": 1e14, "hbm_bytes": 1e10, "hbm_bytes_per_s": 1e12, **SURE}
+    ],
+    "links": [{"link": "our-link", "kind": "pcie", "peak_bytes_per_s": 2e10, "sustained_bytes_per_s": 1e10, **SURE}],
+    "platforms": [{"accelerator": "our-gpu", "link": "our-link", "basis": "physical", **SURE}],
+    "headlines": [
+        {"model": "our-1b", "accelerator": "", "link": "", "basis": ""},
+        {"model": "", "accelerator": "our-gpu", "link": "our-link", "basis": "physical"},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Path:
+    """Return a home's folder of rows that names a model and a platform of its own."""
+    folder = user_folder(tmp_path)
+    folder.mkdir()
+    for name, rows in OURS.items():
+        write(folder / f"{name}.csv", rows)
+    return folder
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows with their own columns and no more."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def spoil(user: Path, name: str, **cells: object) -> Path:
+    """Change cells of the first row of one file."""
+    path = user / f"{name}.csv"
+    write(path, [OURS[name][0] | cells, *OURS[name][1:]])
+    return path
+
+
+def test_rows_are_joined_like_any_other(user: Path) -> None:
+    """Model, platform and kappa_crit; columns that may be empty were left out of the files."""
+    tables = hardware_tables(FOLDER, user)
+    assert "our-1b" in tables["models"]["model"].to_pylist()
+    rows = {
+        (row["model"], row["kv_dtype"]): row["kappa_crit"]
+        for row in tables["kappa_crit"].to_pylist()
+        if row["accelerator"] == "our-gpu"
+    }
+    # 2e9 / 5120 x 1e10 / (0.55 x 1e14) = 390,625 x 1.81818e-4 = 71.0227
+    assert rows["our-1b", "bf16"] == pytest.approx(71.0227, rel=1e-6)
+    assert "llama-3.1-70b" in {model for model, _ in rows}
+    (model,) = [row for row in tables["models"].to_pylist() if row["model"] == "our-1b"]
+    assert is_known(model, "full")
+
+
+def test_headlines_get_blocks_and_cost_models(user: Path) -> None:
+    """The user's headline is joined at every block size, under every cost model."""
+    hardware, headlines = hardware_tables(FOLDER, user), load_reference("headlines", FOLDER, user)
+    batch = {"cached_tokens": np.array([1000]), "prefill_tokens": np.array([10])}
+    names = {"workload": "w", "tokenizer": "qwen3", "counting": "text"}
+    rows = boundness([batch], **names, hardware=hardware, headlines=headlines).to_pylist()
+    ours = {
+        (row["block_tokens"], row["cost_model"])
+        for row in rows
+        if (row["model"], row["accelerator"]) == ("our-1b", "our-gpu")
+    }
+    # 3 blocks x 3 cost models
+    assert ours == {(block, cost) for block in (1, 16, 256) for cost in ("2n", "attention", "full")}
+
+
+def test_kappa_crit_knows_them(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a choice they are among the headlines; by name they answer."""
+    home = str(user.parent)
+    assert main(["crit", "--home", home, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {"our-1b"} < {row["model"] for row in rows}
+    assert {"our-gpu"} < {row["accelerator"] for row in rows}
+    assert main(["crit", "--home", home, "--model", "our-1x"]) == 1
+    assert "nearest are our-1b" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "told"),
+    [
+        ("models", {"layers": "ten"}, "row 2, column layers: 'ten' is not a whole number"),
+        ("models", {"source": ""}, "row 2, column source: is empty"),
+        ("models", {"retrieved": "yesterday"}, "row 2, column retrieved: 'yesterday' is not a day"),
+        ("models", {"model": "llama-3.1-8b"}, "row 2, column model: the same as in row 2 of"),
+        ("models", {"kv_bytes": 5120}, "row 1, column kv_bytes: unknown 'kv_bytes'; the columns have to be"),
+        (
+            "accelerators",
+            {"dense_bf16_flop_per_s": "100 GB/s"},
+            "row 2, column dense_bf16_flop_per_s: '100 GB/s' is not a number in FLOP/s, nor one like 989.5TFLOP/s",
+        ),
+        ("accelerators", {"hbm_bytes": "-1"}, "row 2, column hbm_bytes: '-1' is below 1e+09 bytes"),
+        ("links", {"peak_bytes_per_s": "20GB"}, "row 2, column peak_bytes_per_s: '20GB' is not a number"),
+        ("links", {"kind": "cable"}, "row 2, column kind: 'cable' is not one of pcie"),
+        ("platforms", {"link": "their-link"}, "row 2, column link: 'their-link' is not in links.csv"),
+        (
+            "platforms",
+            {"confidence": "secondary"},
+            "row 3, column model, accelerator: is no platform, or is known only",
+        ),
+        ("headlines", {"model": "our-2b"}, "row 2, column model: 'our-2b' is not in models.csv"),
+    ],
+)
+def test_what_is_wrong_is_told(user: Path, name: str, cells: dict[str, object], told: str) -> None:
+    """File, row and column, whichever file it is."""
+    path = spoil(user, name, **cells)
+    with pytest.raises(KappaError) as caught:
+        [load_reference(table, user=user) for table in USER_TABLES]
+    assert caught.value.why.startswith(told)
+    assert caught.value.what == f"{path if 'row 3' not in told else user / 'headlines.csv'} is not usable"
+
+
+def test_an_unknown_tokenizer_is_told(user: Path) -> None:
+    """No workload is counted by it: the known ones are told, and a known one is found whatever its case."""
+    path = spoil(user, "models", tokenizer="gpt4")
+    with pytest.raises(KappaError) as caught:
+        load_reference("models", user=user)
+    assert caught.value.what == f"{path} is not usable"
+    known = "'gpt4' is no tokenizer of kappa, which are llama-3.1, qwen3: give the one"
+    assert caught.value.why.startswith(f"row 2, column tokenizer: {known}")
+    assert tokenizer_names() == list(tokenizer_specs())
+    spoil(user, "models", tokenizer="Qwen3")
+    assert load_reference("models", user=user).to_pylist()[-1]["tokenizer"] == "qwen3"
+
+
+@pytest.mark.parametrize(
+    ("name", "sure", "expected"),
+    [
+        ("links", "secondary", "secondary"),
+        ("accelerators", "secondary", "secondary"),
+        ("links", "low", "low"),
+        ("accelerators", "high", "high"),
+    ],
+)
+def test_a_platform_is_no_surer_than_its_parts(user: Path, name: str, sure: str, expected: str) -> None:
+    """A high platform of a second-hand part is second-hand; its own confidence is lowered, never raised."""
+    (user / "headlines.csv").unlink()
+    spoil(user, name, confidence=sure)
+    assert load_reference("platforms", user=user).to_pylist()[-1]["confidence"] == expected
+    spoil(user, "platforms", confidence="medium")
+    rank = CONFIDENCES.index
+    assert load_reference("platforms", user=user).to_pylist()[-1]["confidence"] == max("medium", expected, key=rank)
+
+
+def test_a_second_hand_link_is_no_default(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It answers where it is named, and is no headline, although its platform calls itself sure."""
+    spoil(user, "links", confidence="secondary")
+    with pytest.raises(KappaError, match=r"headlines\.csv is not usable, row 3, .* is known only second-hand"):
+        load_reference("headlines", user=user)
+    (user / "headlines.csv").unlink()
+    write(user / "platforms.csv", [OURS["platforms"][0] | {"accelerator": "h100-sxm"}])
+    chosen = ["crit", "--home", str(user.parent), "--model", "llama-3.1-8b", "--accelerator", "h100-sxm"]
+    assert main([*chosen, "--format", "json"]) == 0
+    links = {row["link"] for row in json.loads(capsys.readouterr().out)}
+    assert "pcie5-x16" in links
+    assert "our-link" not in links
+    assert main([*chosen, "--link", "our-link", "--format", "json"]) == 0
+    assert [row["link"] for row in json.loads(capsys.readouterr().out)] == ["our-link"]
+
+
+@pytest.mark.parametrize("command", ["crit", "run"])
+def test_a_file_that_is_not_read_is_told(
+    user: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """One line for each that is not hidden; what is asked is answered all the same."""
+    for name in ("accelerators.toml", ".accelerators.toml"):
+        (user / name).write_text("?", "utf8")
+    monkeypatch.setattr("assets.commands.running.run", lambda _: 0)
+    arguments = ["--model", "our-1b", "--accelerator", "our-gpu"] if command == "crit" else []
+    assert main([command, "--home", str(user.parent), *arguments]) == 0
+    assert capsys.readouterr().err == (
+        f"warning: {user / 'accelerators.toml'} is not read, own rows are CSV files, call it one of models, indexers, "
+        "accelerators, links, platforms, headlines, measured, measurements (.csv), or keep it elsewhere\n"
+    )
+
+
+def test_without_a_source_unit_or_date(user: Path) -> None:
+    """A column that tells where a figure comes from cannot be left out."""
+    rows = [{key: value for key, value in OURS["links"][0].items() if key != "source"}]
+    write(user / "links.csv", rows)
+    with pytest.raises(KappaError, match="row 1, column source: missing 'source'; the columns have to be"):
+        load_reference("links", user=user)
+
+
+def test_a_file_of_another_name_is_told(user: Path) -> None:
+    """A misspelt file would be lost in silence."""
+    (user / "model.csv").write_text("model\n", "utf8")
+    with pytest.raises(KappaError, match=r"model\.csv is not usable, no table has that name, call it one of models"):
+        load_reference("links", user=user)
+
+
+def test_identity_follows_every_byte(user: Path) -> None:
+    """What is made from the rows is made again when they change, and only then."""
+    before = user_rows_identity(user)
+    assert before == user_rows_identity(user) != ""
+    spoil(user, "links", sustained_bytes_per_s=2e10)
+    assert user_rows_identity(user) != before
+    assert user_rows_identity(user / "none") == user_rows_identity(None) == ""
+
+
+def test_the_examples_of_the_docs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files in docs/own-rows.md are read, and the error shown there is what is told."""
+    text = (Path(__file__).parents[4] / "docs" / "own-rows.md").read_text("utf8")
+    folder = user_folder(tmp_path)
+    folder.mkdir()
+    blocks = re.findall(r"`reference/(\w+\.csv)`:\n\n```csv\n(.*?)```", text, re.DOTALL)
+    assert [name for name, _ in blocks] == ["accelerators.csv", "links.csv", "platforms.csv"]
+    for name, block in blocks:
+        (folder / name).write_text(block, "utf8")
+    chosen = ["--model", "llama-3.1-70b", "--accelerator", "our-gpu", "--format", "json"]
+    assert main(["crit", "--home", str(tmp_path), *chosen]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    # 2 x 70,553,706,496 / 327,680 x 27e9 / (0.55 x 400e12) = 430,625.6 x 1.227273e-4 = 52.849
+    assert row["kappa_crit"] == pytest.approx(52.849, rel=1e-4)
+    rates = {row["link"]: row["peak_bytes_per_s"] for row in load_reference("links", user=folder).to_pylist()}
+    # 400e9 / 8
+    assert rates["our-network"] == 50e9
+    (folder / "links.csv").write_text(blocks[1][1].replace("31.5e9", "64"), "utf8")
+    assert main(["crit", "--home", str(tmp_path), *chosen]) == 1
+    told = capsys.readouterr().err.replace(str(folder), "data/reference")
+    assert told.strip() in text
+
+
+def test_a_model_without_parameters_has_its_bytes(user: Path) -> None:
+    """Bytes a token and the time to load them need no parameters; kappa_crit does, and is empty."""
+    spoil(user, "models", total_params="", active_params="", layer_params="", head_params="")
+    tables = hardware_tables(FOLDER, user)
+    (model,) = [row for row in tables["models"].to_pylist() if row["model"] == "our-1b"]
+    assert not is_known(model, "2n")
+    # 5120 bytes x 1000 tokens at 1e10 bytes/s; half of that at fp8
+    assert (model["kv_bytes_per_token"], kv_bytes(model, 1000.0, "fp8")) == (5120, 2_560_000)
+    assert transfer_s(model, Machine(1e14, 1e10), 1000.0, "bf16") == pytest.approx(5.12e-4)
+    crit = {row["kappa_crit"] for row in tables["kappa_crit"].to_pylist() if row["model"] == "our-1b"}
+    assert crit == {None}
+
+
+def test_names_are_found_whatever_their_case(user: Path) -> None:
+    """The lookups of `pipelines` take any case, for rows of kappa and of a user."""
+    sources = read_sources(FOLDER, user)
+    for table, given, name in (
+        ("models", "Llama-3.1-70B", "llama-3.1-70b"),
+        ("accelerators", "H100 SXM", "h100-sxm"),
+        ("links", "OUR-Link", "our-link"),
+    ):
+        row = sources.named(table, given)
+        assert row is not None
+        assert next(iter(row.values())) == name
+    assert sources.named("models", "llama-9") is None
+    rows = crit_rows(accelerator="OUR_GPU", link="Our-Link", kv_dtypes=("bf16",), folder=FOLDER, user=user)
+    assert {(row["accelerator"], row["link"], row["basis"]) for row in rows} == {("our-gpu", "our-link", "physical")}
+
+
+def test_rows_that_kappa_adds_keep_the_others(tmp_path: Path) -> None:
+    """A measured row of the same names is replaced, others stay, and a folder is made where there is none."""
+    user = user_folder(tmp_path)
+    row = {
+        "accelerator": "a", "link": "l", "device_name": "d", "bf16_flop_per_s": 1e14, "fp16_flop_per_s": None,
+        "fp8_flop_per_s": None, "pinned_to_device_bytes_per_s": 1e10, "pinned_to_host_bytes_per_s": 1e10,
+        "pageable_to_device_bytes_per_s": 1e9, "pageable_to_host_bytes_per_s": 1e9, "hbm_bytes_per_s": 1e12,
+        "torch_version": "2", "runtime_version": None, "retrieved": "2024-05-01", "is_example": False, "source": "s",
+    }  # fmt: skip
+    for link, rate in (("l", 1e14), ("m", 2e14), ("l", 3e14)):
+        put_rows(user, "measured", [row | {"link": link, "bf16_flop_per_s": rate}], ("accelerator", "link"))
+    found = load_reference("measured", user=user).to_pylist()
+    # l replaced, m kept
+    assert [(row["link"], row["bf16_flop_per_s"]) for row in found] == [("m", 2e14), ("l", 3e14)]
+    assert [path.name for path in user.iterdir()] == ["measured.csv"]
+    # A file that a user keeps elsewhere, readable for one alone, stays so
+    kept = (user / "measured.csv").rename(tmp_path / "kept.csv")
+    kept.chmod(0o600)
+    (user / "measured.csv").symlink_to(kept)
+    put_rows(user, "measured", [row | {"bf16_flop_per_s": 4e14}], ("accelerator", "link"))
+    assert ((user / "measured.csv").readlink(), kept.stat().st_mode & 0o777) == (kept, 0o600)
+    assert [row["bf16_flop_per_s"] for row in load_reference("measured", user=user).to_pylist()] == [2e14, 4e14]
+
+
+class TestUnits:
+    """Units cannot be mixed up: each mistake gives another number, or an error."""
+
+    def test_bits_for_bytes(self) -> None:
+        """400 Gb/s is 50 GB/s."""
+        # 400e9 / 8 = 50e9
+        assert parse_bytes_per_s("400Gb/s") == 50e9 == parse_bytes_per_s("400GB/s") / 8
+
+    def test_gb_for_gib(self) -> None:
+        """64 GiB/s is 7.4 % more than 64 GB/s."""
+        # 64 x 2^30 = 68,719,476,736
+        assert parse_bytes_per_s("64GiB/s") == 68_719_476_736 != parse_bytes_per_s("64GB/s")
+
+    def test_no_unit(self) -> None:
+        """A bare number is refused, in the command and in a file."""
+        with pytest.raises(KappaError, match="needs a unit and a number"):
+            parse_bytes_per_s("64")
+
+    def test_sparse_for_dense(self) -> None:
+        """A dense column that holds the vendor's headline is refused."""
+        self.refuse("accelerators", {"dense_bf16_flop_per_s": 2e14, "sparse_bf16_flop_per_s": 2e14}, "sparse")
+
+    def test_two_directions_for_one(self) -> None:
+        """A measurement above the peak of one direction is a sum of both."""
+        self.refuse("links", {"sustained_bytes_per_s": 4e10}, "above the peak of one direction")
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, user: Path) -> None:
+        self.user = user
+
+    def refuse(self, name: str, cells: dict[str, object], why: str) -> None:
+        """Check that a row with these cells is refused."""
+        spoil(self.user, name, **cells)
+        with pytest.raises(KappaError, match=why):
+            load_reference(name, user=self.user)

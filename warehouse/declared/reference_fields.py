@@ -1,0 +1,47 @@
+"""The columns of sourced rows that stand beside models and machines: rules of thumb about copies, traces of others."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from warehouse.declared import bounds as p
+from warehouse.declared.schema import Field
+
+# What a rule of thumb is about; neither makes a link, because no machine stands behind it.
+RULE_SUBJECTS = ("transfer-size", "pageable")
+
+
+def _figure(name: str, unit: str, description: str, can_be: p.Range) -> Field:
+    return Field(
+        name, pa.float64(), unit, description, nullable=True, minimum=can_be.low, maximum=can_be.high,
+        why_bounds=can_be.why,
+    )  # fmt: skip
+
+
+RULE = Field("rule", pa.string(), "", "name of the rule of thumb")
+ABOUT = Field(
+    "about", pa.string(), "", "what the rule is about: size of a copy, or host memory that is not pinned",
+    values=RULE_SUBJECTS,
+)  # fmt: skip
+LEAST_COPY = _figure("least_copy_bytes", "bytes", "smallest copy that the rule is for; NULL for any", p.SIZE)
+MOST_COPY = _figure("most_copy_bytes", "bytes", "largest copy that the rule is for; NULL for any", p.SIZE)
+LEAST_RATE = _figure("least_bytes_per_s", "bytes/s", "lower end of the rate", p.COPY_RATE)
+MOST_RATE = _figure("most_bytes_per_s", "bytes/s", "upper end of the rate; NULL where none is said", p.COPY_RATE)
+LEAST_SHARE = _figure("least_share_of_pinned", "1", "lower end, as a share of pinned copies", p.SHARE)
+MOST_SHARE = _figure("most_share_of_pinned", "1", "upper end, as a share of pinned copies", p.SHARE)
+
+TRACE = Field("trace", pa.string(), "", "name of a trace or data set that others measured")
+ORIGIN = Field("origin", pa.string(), "", "paper or repository that it comes from")
+REQUESTS = _figure("requests", "1", "requests in it; NULL where the size is told otherwise, see note", p.REQUESTS)
+INPUT_MEAN = _figure("input_tokens_mean", "tokens", "prompt tokens of a request, mean", p.TOKENS)
+INPUT_P50 = _figure("input_tokens_p50", "tokens", "the same, median", p.TOKENS)
+INPUT_P90 = _figure("input_tokens_p90", "tokens", "the same, 90th percentile", p.TOKENS)
+INPUT_P99 = _figure("input_tokens_p99", "tokens", "the same, 99th percentile", p.TOKENS)
+REPLY_MEAN = _figure("reply_tokens_mean", "tokens", "tokens of a reply, mean", p.TOKENS)
+REPLY_P50 = _figure("reply_tokens_p50", "tokens", "the same, median", p.TOKENS)
+REUSE = Field(
+    "reuse", pa.string(), "", "share of prompt tokens that is reused, in the words of its source", nullable=True
+)
+NEW_P50 = _figure("new_tokens_p50", "tokens", "new tokens of a request, median", p.TOKENS)
+REUSED_P50 = _figure("reused_tokens_p50", "tokens", "reused tokens of a request, median", p.TOKENS)
+TRACE_BLOCK = _figure("trace_block_tokens", "tokens", "block in which reuse was counted", p.TOKENS)

@@ -1,0 +1,107 @@
+"""The tables of the warehouse as code, all of them. Names and columns are public; people write SQL against them."""
+
+from __future__ import annotations
+
+import hashlib
+
+from warehouse.declared.hardware_tables import (
+    ACCELERATORS,
+    BOUNDNESS,
+    DESIGN_QUESTIONS,
+    HEADLINES,
+    KAPPA_CRIT,
+    LINKS,
+    MODELS,
+    PLATFORMS,
+)
+from warehouse.declared.published_tables import FIGURES_MET, PAPER_COMPARISON, PAPER_VALUES, PUBLISHED
+from warehouse.declared.question_views import (
+    CACHED_SHARE,
+    KAPPA_RATIO_BY_TURN,
+    SESSION_TOTALS,
+    TEMPLATE_OVERHEAD,
+    TEXT_AGAINST_CHAT,
+    TOKENIZERS_COMPARED,
+    TURNS_PER_SESSION,
+    WORKLOADS_COMPARED,
+)
+from warehouse.declared.schema import Table
+from warehouse.declared.turn_tables import GENERATIONS, PERCENTILES, REJECTS, SOURCES, SUMMARY, TOKENIZERS, TURNS
+
+__all__ = [
+    "ACCELERATORS",
+    "BOUNDNESS",
+    "CACHED_SHARE",
+    "DESIGN_QUESTIONS",
+    "FIGURES_MET",
+    "GENERATIONS",
+    "HEADLINES",
+    "KAPPA_CRIT",
+    "KAPPA_RATIO_BY_TURN",
+    "LINKS",
+    "MODELS",
+    "PAPER_COMPARISON",
+    "PAPER_VALUES",
+    "PERCENTILES",
+    "PLATFORMS",
+    "PUBLISHED",
+    "REJECTS",
+    "SESSION_TOTALS",
+    "SOURCES",
+    "SUMMARY",
+    "TABLES",
+    "TEMPLATE_OVERHEAD",
+    "TEXT_AGAINST_CHAT",
+    "TOKENIZERS",
+    "TOKENIZERS_COMPARED",
+    "TURNS",
+    "TURNS_PER_SESSION",
+    "WORKLOADS_COMPARED",
+    "tables_identity",
+]
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        SOURCES,
+        TOKENIZERS,
+        GENERATIONS,
+        REJECTS,
+        TURNS,
+        MODELS,
+        ACCELERATORS,
+        LINKS,
+        PLATFORMS,
+        KAPPA_CRIT,
+        HEADLINES,
+        PERCENTILES,
+        SUMMARY,
+        BOUNDNESS,
+        DESIGN_QUESTIONS,
+        PUBLISHED,
+        PAPER_COMPARISON,
+        PAPER_VALUES,
+        TEMPLATE_OVERHEAD,
+        CACHED_SHARE,
+        TEXT_AGAINST_CHAT,
+        KAPPA_RATIO_BY_TURN,
+        SESSION_TOTALS,
+        TURNS_PER_SESSION,
+        TOKENIZERS_COMPARED,
+        WORKLOADS_COMPARED,
+        FIGURES_MET,
+    )
+}
+
+
+def tables_identity() -> str:
+    """Return 12 hex digits over names, types, units and NULLs of all columns: other tables have another value.
+
+    Descriptions and bounds are not in it: a clearer word makes no older warehouse.
+    """
+    columns = [
+        f"{table.name} {table.is_view} {field.name} {field.type} {field.unit} {field.nullable}"
+        for table in TABLES.values()
+        for field in table.fields
+    ]
+    return hashlib.sha256("\n".join(columns).encode()).hexdigest()[:12]

@@ -1,0 +1,33 @@
+"""All formulae by name: the public functions of the modules that hold one function a formula, in their order."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from warehouse.formulas import attention, kappa, kv_bytes, serving, weights
+
+MODULES = (kappa, attention, kv_bytes, weights, serving)
+
+
+def formulas() -> dict[str, Callable[..., Any]]:
+    """Return every formula by its name, which is that of its SQL macro too."""
+    return {
+        name: function
+        for module in MODULES
+        for name, function in vars(module).items()
+        if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_")
+    }
+
+
+def first_words(function: Callable[..., Any]) -> str:
+    """Return what a formula's docstring says first, on one line."""
+    return " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """Return where a formula comes from, as its docstring says, on one line; empty where it does not say."""
+    text = inspect.getdoc(function) or ""
+    paragraph = next((part for part in text.split("\n\n") if "Source: " in part), "")
+    return " ".join(paragraph.partition("Source: ")[2].split())

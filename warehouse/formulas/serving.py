@@ -1,0 +1,134 @@
+"""What a link, a scheduler and a power supply make of turns, one pure function a formula, each an SQL macro too.
+
+"Derivation" in a docstring is our own, in one line.
+"""
+
+from __future__ import annotations
+
+import math
+
+from warehouse.formulas.numbers import greatest, least
+
+
+def layerwise_ttft_s(transfer_s: float, compute_s: float, layers: float) -> float:
+    """Return the time to first token in seconds where a layer is loaded while the one before it computes.
+
+    max(t_x, t_c) + min(t_x, t_c) / L: all but one layer of the shorter hides behind the longer.
+    Source: pipelined loading, CachedAttention, USENIX ATC 2024.
+
+    >>> layerwise_ttft_s(8.0, 4.0, 4)
+    9.0
+    """
+    first: float = least(transfer_s, compute_s) / layers
+    longest: float = greatest(transfer_s, compute_s)
+    return longest + first
+
+
+def write_back_s(new_tokens: float, kv_bytes_per_token: float, to_host_bytes_per_s: float) -> float:
+    """Return the time to store the keys and values of new tokens in host memory, in seconds: n x B_kv / BW_to_host.
+
+    New are prefilled and generated tokens alike. The direction is the other one, so it delays a load only where
+    both directions together exceed what the link carries at once.
+    Source: derivation: bytes over bytes per second.
+
+    >>> write_back_s(100, 1e6, 1e9)
+    0.1
+    """
+    return new_tokens * kv_bytes_per_token / to_host_bytes_per_s
+
+
+def tiered_bytes_per_s(link_bytes_per_s: float, tier_bytes_per_s: float, tier_share: float) -> float:
+    """Return the rate, in bytes/s, of a load of which `tier_share` (0 to 1) lies in a slower tier (NVMe, remote).
+
+    What lies in the tier comes at min(tier, link), for it still has to cross the link: the harmonic mean
+    1 / ((1 - s) / BW_link + s / min(BW_tier, BW_link)).
+    Source: derivation: the times of the two parts add up.
+
+    >>> round(tiered_bytes_per_s(50e9, 10e9, 0.5) / 1e9, 3)
+    16.667
+    """
+    slower: float = least(tier_bytes_per_s, link_bytes_per_s)
+    return 1 / ((1 - tier_share) / link_bytes_per_s + tier_share / slower)
+
+
+def needed_bytes_per_s(kv_bytes: float, compute_s: float) -> float:
+    """Return the bandwidth at which loading takes as long as computing, in bytes/s: bytes / t_GPU.
+
+    Source: derivation: t_PCIe = t_GPU, solved for BW.
+
+    >>> needed_bytes_per_s(1e9, 0.1)
+    10000000000.0
+    """
+    return kv_bytes / compute_s
+
+
+def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
+    """Return how many requests a second a link carries: BW / bytes a request; infinite where nothing is loaded.
+
+    Source: derivation: bytes per second over bytes.
+
+    >>> requests_per_s(50e9, 2e9), requests_per_s(50e9, 0)
+    (25.0, inf)
+    """
+    return bytes_per_s / kv_bytes_per_request if kv_bytes_per_request > 0 else math.inf
+
+
+def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_per_pair: float) -> float:
+    """Return FLOP per cached token to compute K tokens again instead of loading them: 2 N_layers + alpha (K + 1) / 2.
+
+    Source: derivation: (F(K + T given 0) - F(T given K)) / K of full attention, the same for every T.
+
+    >>> recompute_flops_per_token(9, 100, 4)
+    220.0
+    """
+    return 2 * layer_params + flops_per_pair * (cached_tokens + 1) / 2
+
+
+def break_even_bytes_per_s(kv_bytes_per_token: float, recompute_flops_per_token: float, flop_per_s: float) -> float:
+    """Return the bandwidth above which loading is faster than computing again: B_kv C_eff / FLOP a cached token.
+
+    Source: derivation: K B_kv / BW = K FLOP / C_eff, solved for BW.
+
+    >>> break_even_bytes_per_s(1e5, 1e11, 5e14) / 1e6
+    500.0
+    """
+    return kv_bytes_per_token * flop_per_s / recompute_flops_per_token
+
+
+def crossover_cached_tokens(
+    kv_bytes_per_token: float, bytes_per_s: float, flop_per_s: float, layer_params: float, flops_per_pair: float
+) -> float:
+    """Return the K, in tokens, from which on loading is faster than computing again; 0 where it always is.
+
+    Source: derivation: 2 N_layers + alpha (K + 1) / 2 = B_kv C_eff / BW of full attention, solved for K.
+
+    >>> crossover_cached_tokens(100, 10, 1000, 2000, 8)
+    1499.0
+    """
+    flops = kv_bytes_per_token * flop_per_s / bytes_per_s
+    tokens: float = greatest(2 * (flops - 2 * layer_params) / flops_per_pair - 1, 0)
+    return tokens
+
+
+def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float, tensor_parallel: float) -> float:
+    """Return the energy of a turn in joules, of all GPUs: idle power while it loads, busy power while it computes.
+
+    The two powers are those of one GPU; each of `tensor_parallel` draws them for the whole time.
+    Source: derivation: power times time; that a loading GPU draws its idle power is read off the power traces of
+    arXiv 2601.19910, 22 to 28 % of the TDP while memory bound. The two powers are inputs.
+
+    >>> energy_j(100, 700, 0.9, 0.1, 1), energy_j(100, 700, 0.9, 0.1, 8)
+    (160.0, 1280.0)
+    """
+    return (idle_w * transfer_s + busy_w * compute_s) * tensor_parallel
+
+
+def average_power_w(idle_w: float, busy_w: float, transfer_share: float, tensor_parallel: float) -> float:
+    """Return the mean power of a turn in watts, of all GPUs: idle x share of transfer + busy x the rest, each GPU's.
+
+    Source: derivation: the energy of a turn over its TTFT.
+
+    >>> average_power_w(100, 700, 0.75, 1), average_power_w(100, 700, 0.75, 8)
+    (250.0, 2000.0)
+    """
+    return (idle_w * transfer_share + busy_w * (1 - transfer_share)) * tensor_parallel

@@ -1,0 +1,52 @@
+"""Reading the weights: the floor under the time of a small prefill. Each function is an SQL macro of the same name.
+
+"Derivation" in a docstring is our own, in one line.
+"""
+
+from __future__ import annotations
+
+from warehouse.formulas.numbers import Value, greatest
+
+# Assumption of cost model `full`: matrices in bf16, as the FLOP rates are.
+WEIGHT_BYTES = 2
+
+
+def touched_params(
+    total_params: float, active_params: float, experts: float, experts_per_token: float, prefill_tokens: Value
+) -> Value:
+    """Return how many parameters T tokens are expected to pass through together, each drawing k of E experts.
+
+    With e = (N - N_a) / (E - k) parameters an expert and N_a - k e shared ones it is
+    N_a - k e + E e (1 - (1 - k / E)^T): N_a for one token, all N for many. A dense model has E = k = 1 and N = N_a.
+    The draws are taken as even and independent, which overstates the floor where experts are favoured.
+    Source: derivation: an expert is drawn by none of T tokens with the chance (1 - k / E)^T.
+
+    >>> touched_params(100.0, 60.0, 4, 2, 1.0), touched_params(100.0, 60.0, 4, 2, 2.0), touched_params(7, 7, 1, 1, 5.0)
+    (60.0, 80.0, 7.0)
+    """
+    unused: Value = (1 - experts_per_token / experts) ** prefill_tokens
+    each: float = (total_params - active_params) / greatest(experts - experts_per_token, 1)
+    return active_params - experts_per_token * each + experts * each * (1 - unused)
+
+
+def weights_s(params: Value, weight_bytes: float, hbm_bytes_per_s: float) -> Value:
+    """Return the time to read parameters from the accelerator's memory once, in seconds: N x bytes / BW_hbm.
+
+    Source: derivation: bytes over bytes per second.
+
+    >>> weights_s(1e12, 2, 4e12)
+    0.5
+    """
+    return params * weight_bytes / hbm_bytes_per_s
+
+
+def floored_compute_s(compute_s: Value, weights_s: Value) -> Value:
+    """Return t_GPU in seconds: the longer of computing and reading the weights, which overlap.
+
+    Source: the roofline model (Williams, Waterman, Patterson, CACM 2009): the slower of two overlapping streams.
+
+    >>> floored_compute_s(0.1, 0.3)
+    0.3
+    """
+    longer: Value = greatest(compute_s, weights_s)
+    return longer

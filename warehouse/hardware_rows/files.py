@@ -1,0 +1,153 @@
+"""The CSV files of sourced rows: which there are, and their cells by row. What the cells say is not known here."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from warehouse.declared.schema import Table
+from warehouse.errors import KappaError
+from warehouse.hardware_rows.cells import failure, shown, typed_value
+from warehouse.hardware_rows.reference_tables import USER_FOLDER, USER_TABLES
+
+FOLDER = Path(__file__).parents[1] / "reference"
+# Far above any file of rows, far below what would fill the memory.
+MOST_BYTES = 4 * 2**20
+_FILES = {f"{table}.csv" for table in USER_TABLES}
+_CALL_IT = f"call it one of {', '.join(USER_TABLES)} (.csv)"
+
+
+class Placed(NamedTuple):
+    """A row with the file and the line that it stands in (the header is line 1), and its cells as they are written."""
+
+    path: Path
+    number: int
+    values: dict[str, object]
+    cells: dict[str, str]
+
+
+def user_folder(home: Path) -> Path:
+    """Return where a home folder keeps its user's rows."""
+    return home / USER_FOLDER
+
+
+def user_files(user: Path | None) -> list[Path]:
+    """Return the CSV files of a user's own rows, by name; see `unread_files` for those of other kinds.
+
+    Raises:
+        KappaError: the folder is no folder or cannot be read, or a file is named like no table: its rows would be lost.
+    """
+    paths = [path for path in _shown_files(user) if _is_csv(path)]
+    for path in paths:
+        if path.name not in _FILES:
+            raise KappaError(f"{path} is not usable", "no table has that name", _CALL_IT)
+    return paths
+
+
+def unread_files(user: Path | None) -> list[KappaError]:
+    """Return a line for each file beside a user's own rows that is not read: it is no CSV file, and not hidden.
+
+    Raises:
+        KappaError: the folder is no folder or cannot be read.
+    """
+    why, remedy = "own rows are CSV files", f"{_CALL_IT}, or keep it elsewhere"
+    return [KappaError(f"{path} is not read", why, remedy) for path in _shown_files(user) if not _is_csv(path)]
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
+
+
+def _shown_files(user: Path | None) -> list[Path]:
+    try:
+        paths = sorted(user.iterdir()) if user and os.path.lexists(user) else []
+    except OSError as error:
+        raise KappaError(f"{user} cannot be read", _why(error), "it is the folder of your own rows") from error
+    return [path for path in paths if not path.name.startswith(".")]
+
+
+def user_rows_identity(user: Path | None) -> str:
+    """Return a hash over the user's own rows, for the identity of what is made from them; empty where there are none.
+
+    Raises:
+        KappaError: a file is named like no table, or cannot be read.
+    """
+    digest, paths = hashlib.sha256(), user_files(user)
+    for path in paths:
+        digest.update(path.name.encode() + b"\0" + _bytes(path) + b"\0")
+    return digest.hexdigest() if paths else ""
+
+
+def read_rows(path: Path, table: Table, *, may_omit: bool = False) -> list[Placed]:
+    """Return the typed rows of a file; with `may_omit` a column that may be empty need not be in the header.
+
+    Raises:
+        KappaError: The file cannot be read, or a cell cannot be used; with file, row and column.
+    """
+    return [
+        Placed(path, number, {f.name: typed_value(path, number, f, cells.get(f.name, "")) for f in table.fields}, cells)
+        for number, cells in _cells(path, table, may_omit=may_omit)
+    ]
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise KappaError(f"{path} cannot be read", "it is no file", "put a CSV file there, or nothing")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise KappaError(f"{path} cannot be read", _why(error), "restore it, or mend its permissions") from error
+    if len(data) > MOST_BYTES:
+        raise KappaError(
+            f"{path} is not usable", f"it is longer than {MOST_BYTES:,} bytes", "keep rows of tables alone"
+        )
+    return data
+
+
+def _lines(path: Path) -> list[list[str]]:
+    data = _bytes(path)
+    try:
+        reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+    except UnicodeDecodeError as error:
+        row = data.count(b"\n", 0, error.start) + 1
+        raise KappaError(f"{path} cannot be read", f"row {row}: it is not UTF-8", "save it as UTF-8") from error
+    try:
+        return list(reader)
+    except csv.Error as error:
+        raise KappaError(f"{path} cannot be read", f"row {reader.line_num}: {error}", "correct the file") from error
+
+
+def _cells(path: Path, table: Table, *, may_omit: bool) -> list[tuple[int, dict[str, str]]]:
+    lines = _lines(path)
+    header = [name.strip() for name in lines[0]] if lines else []
+    _check_header(path, table, header, may_omit=may_omit)
+    placed = [(number, line) for number, line in enumerate(lines[1:], 2) if line]
+    for number, line in placed:
+        if len(line) != len(header):
+            raise failure(path, number, header[-1], f"{len(line)} cells where the header has {len(header)}")
+    return [(number, dict(zip(header, line, strict=True))) for number, line in placed]
+
+
+def _check_header(path: Path, table: Table, header: list[str], *, may_omit: bool) -> None:
+    needed = {field.name for field in table.fields if not (may_omit and field.nullable)}
+    missing, unknown = sorted(needed - set(header)), sorted(set(header) - set(table.names))
+    twice = sorted({name for name in header if header.count(name) > 1})
+    told = [
+        f"{kind} {', '.join(shown(name) for name in names)}"
+        for kind, names in (("missing", missing), ("unknown", unknown), ("twice", twice))
+        if names
+    ]
+    if told:
+        names = ", ".join(sorted({*missing, *unknown, *twice})) if header else "all"
+        listed = f"the columns have to be {', '.join(table.names)}, with commas between them"
+        why = f"{'; '.join(told)}; {listed}" if header else f"the file is empty; {listed}"
+        raise failure(path, 1, names, why)
