@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import reports
+from reports.data import shown_series
 from reports.figures.crit import Curve, _label_places
 from reports.figures.histogram import Histogram, histograms, span
 from reports.figures.style import SAMPLE_MARK, axis_label, colours, new_figure, png_bytes, svg_bytes, theme
@@ -85,6 +86,15 @@ def test_span_covers_whole_decades() -> None:
     # bin -1 lies in 0.1 to 1, bin 41 in 100 to 1000: decades -1 to 2, edges -20 and 60
     assert span([histogram({-1: 1}), histogram({41: 1})], per_decade=20) == (-20, 60)
     assert span([histogram({}, zeros=3)], per_decade=20) == (0, 20)
+
+
+def test_the_series_that_figures_show() -> None:
+    """What counted most workloads, then what published figures were counted with, then the first by name."""
+    rows = [{"counting": "text", "tokenizer": name} for name in ("b", "a", "c", "b", "a", "c")]
+    assert shown_series([*rows, {"counting": "text", "tokenizer": "c"}], []) == ("c", "text")
+    assert shown_series(rows, [{"tokenizer": None}, {"tokenizer": "b"}]) == ("b", "text")
+    assert shown_series(rows, []) == ("a", "text")
+    assert shown_series([], []) == ("", "")
 
 
 def test_shares_are_never_rounded_to_all_or_nothing() -> None:

@@ -132,7 +132,7 @@ def test_a_wrong_file_is_refused_by_file_and_key(tmp_path: Path, old: str, new: 
             "key 'vocabulary.reserved.name' has no {}",
         ),
         ('family = "qwen"', 'family = "word"', "key 'vocabulary.family' should be 'llama-3' or 'qwen'"),
-        ('"x+"', '"(x+"', r"key 'vocabulary.pattern' is not a regular expression: missing \), unterminated subpattern"),
+        ('"x+"', '"(x+"', r"key 'vocabulary.pattern' is not a regular expression: missing \)"),
         ("[vocabulary]", "[[vocabulary]]", "key 'vocabulary' is not a table"),
     ],
 )
