@@ -14,7 +14,7 @@ import reports
 from reports.data import shown_series
 from reports.figures.crit import Curve, _label_places
 from reports.figures.histogram import Histogram, histograms, span
-from reports.figures.style import SAMPLE_MARK, axis_label, colours, new_figure, png_bytes, svg_bytes, theme
+from reports.figures.style import LINE_STYLES, SAMPLE_MARK, axis_label, colours, new_figure, png_bytes, svg_bytes, theme
 from reports.format import is_hypothetical, percent, whole_percent
 from reports.html import inline_svg
 from reports.markdown import markdown
@@ -86,6 +86,13 @@ def test_span_covers_whole_decades() -> None:
     # bin -1 lies in 0.1 to 1, bin 41 in 100 to 1000: decades -1 to 2, edges -20 and 60
     assert span([histogram({-1: 1}), histogram({41: 1})], per_decade=20) == (-20, 60)
     assert span([histogram({}, zeros=3)], per_decade=20) == (0, 20)
+
+
+def test_colours_and_lines_tell_many_workloads_apart() -> None:
+    """Nine colours differ; with the style of the line beside them, so do 18 curves."""
+    assert len(set(colours(9))) == 9
+    # 9 colours and 6 lines come again together after lcm(9, 6) = 18
+    assert len({(colour, LINE_STYLES[i % 6]) for i, colour in enumerate(colours(18))}) == len(LINE_STYLES) * 3
 
 
 def test_the_series_that_figures_show() -> None:
