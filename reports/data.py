@@ -160,7 +160,7 @@ def read_report_data(database: Path) -> ReportData:
 
         names, platforms = _headlines(rows("FROM headlines"))
         tables = {name: rows(sql) for name, sql in _TABLES.items()}
-        tokenizer, counting = shown_series(tables["summary"])
+        tokenizer, counting = shown_series(tables["summary"], tables["comparison"])
         known = {row["model"]: row for row in rows("SELECT * FROM models")}
         models = {name: known[name] for name in names if name in known}
         chosen = {"models": list(models), "kv_dtype": KV_DTYPE}
@@ -190,12 +190,15 @@ def _headlines(rows: list[Row]) -> tuple[list[str], list[Platform]]:
     return models, [platform_of(row) for row in rows if row["model"] is None]
 
 
-def shown_series(summary: list[Row]) -> tuple[str, str]:
+def shown_series(summary: list[Row], comparison: list[Row]) -> tuple[str, str]:
     """Return the tokenizer and counting that figures show: `text` where it is there, and what counted most workloads.
 
-    Among equals the first by name; two empty names where there are no turns.
+    Among equals one that published figures were counted with, then the first by name; two empty names where there are
+    no turns.
     """
     countings = {row["counting"] for row in summary}
     counting = TEXT if TEXT in countings else min(countings, default="")
     tokenizers = [row["tokenizer"] for row in summary if row["counting"] == counting]
-    return min(tokenizers, key=lambda name: (-tokenizers.count(name), name), default=""), counting
+    published = {row["tokenizer"] for row in comparison}
+    order = {name: (-tokenizers.count(name), name not in published, name) for name in tokenizers}
+    return min(order, key=order.__getitem__, default=""), counting

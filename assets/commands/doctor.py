@@ -13,9 +13,10 @@ from pathlib import Path
 
 from assets.commands import doctor_home
 from assets.commands.cli import readable
-from pipelines.vocab.specs import tokenizer_specs
+from pipelines.vocab.specs import tokenizer_spec
 from pipelines.workloads.sets import workloads
 from warehouse.errors import KappaError
+from warehouse.hardware_rows.tokenizer_names import tokenizer_names
 from warehouse.home.code_version import code_version
 from warehouse.home.home import Home, home_path
 from warehouse.masking import masked
@@ -66,7 +67,7 @@ def _findings(home: Home) -> Iterator[Finding]:
     yield Finding(True, "HF_TOKEN", "set" if _has_token() else "not set (needed for gated repositories only)")
     for name, workload in workloads().items():
         yield _try(f"Hub: {name}", lambda repo_id=workload.repo_id: _revision(repo_id))  # type: ignore[misc]
-    for name in tokenizer_specs():
+    for name in tokenizer_names():
         yield _tokenizer(name)
 
 
@@ -123,7 +124,11 @@ def _revision(repo_id: str) -> str:
 
 
 def _tokenizer(name: str) -> Finding:
-    spec = tokenizer_specs()[name]
+    what = f"tokenizer: {name}"
+    try:
+        spec = tokenizer_spec(name)
+    except KappaError as error:
+        return Finding(False, what, str(error))
     source = spec.vocabulary
     package = "missing" if source is None else _version(source.distribution)
     has_package = package != "missing"
@@ -132,6 +137,4 @@ def _tokenizer(name: str) -> Finding:
         if source is not None and has_package
         else "the offline extra is not installed"
     )
-    return Finding(
-        has_package, f"tokenizer: {name}", f"without the Hub: {offline}; with it: {', '.join(spec.repositories)}"
-    )
+    return Finding(has_package, what, f"without the Hub: {offline}; with it: {', '.join(spec.repositories)}")

@@ -200,7 +200,8 @@ def changed_files(home: Home) -> list[str]:
             print(f"{repo_id}: unchanged at {revision[:12]}")
             continue
         files = hub.files(repo_id, revision)
-        chosen = workloads()[rows[0]["workload"]].select(hub, repo_id, revision)
+        names = dict.fromkeys(row["workload"] for row in rows)
+        chosen = {path for name in names for path in workload(name).select(hub, repo_id, revision)}
         now = {path: (files[path].bytes, files[path].sha256) for path in chosen if path in files}
         before = {row["path"]: (row["bytes"], row["sha256"]) for row in rows}
         other = sorted(path for path in now.keys() | before.keys() if not _is_same(now.get(path), before.get(path)))

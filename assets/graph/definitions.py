@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import dagster as dg
 
 from assets.graph import workloads as w
@@ -53,7 +55,7 @@ def _jobs() -> list[dg.UnresolvedAssetJobDefinition]:
     tokenizers = list(tokenizer_specs())
     one_each = [
         dg.define_asset_job(
-            name.replace("-", "_"),
+            re.sub(r"\W", "_", name),
             selection=dg.AssetSelection.assets(*selection([name], tokenizers)),
             description=f"{workload.title}: from its files to the published report.",
         )

@@ -6,6 +6,7 @@ import dagster as dg
 
 from pipelines.fetch.hub import Hub, HuggingFaceHub, SampleHub
 from pipelines.generated.writing import sample_revision, write_sample
+from pipelines.workloads.sets import samples
 from warehouse.errors import KappaError
 from warehouse.home.home import Home, home_path
 from warehouse.home.staging import Staging
@@ -37,7 +38,7 @@ class KappaHome(dg.ConfigurableResource[None]):
         """Return the Hub, or the generated sample, which is written when it is not there yet."""
         if not self.sample:
             return HuggingFaceHub()
-        root = write_sample(self.staging().root / "files")
+        root = write_sample(self.staging().root / "files", samples())
         return SampleHub(root, sample_revision(root))
 
 

@@ -27,10 +27,10 @@ class Difference:
     """A text that the engines count differently.
 
     Attributes:
-        sha256: Hex digest of the whole text in UTF-8.
+        sha256: Hex digest in UTF-8 of what was compared: the text, or a part of a long one.
         position: Its row in the stream, from 0.
-        fast: Tokens by the fast engine, of the whole text or of the compared part of a long one.
-        exact: Tokens by Hugging Face, of the same.
+        fast: Its tokens by the fast engine.
+        exact: Its tokens by Hugging Face.
     """
 
     sha256: str
@@ -80,10 +80,10 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
 ) -> Counted:
     """Count a stream of texts with the fast engine and compare a sample of it with Hugging Face.
 
-    The sample holds texts chosen by a hash of the text, each batch's longest, those with special tokens' strings and
-    those with unusual characters, within 1/2, 1/6, 1/6 and 1/6 of the budget: of a kind with more, those with the
-    smallest hashes; and always the longest up to a quarter of the budget. Of a long text two of the pieces are compared
-    that the engine is given, and their joint. One difference makes the exact engine count everything again.
+    The sample holds any texts, those with special tokens' strings and those with unusual characters, within 1/2, 1/6
+    and 1/6 of the budget: of a kind with more, those with the smallest hashes; and always the longest up to a quarter
+    of the budget. Of a long text two of the pieces are compared that the engine is given, and their joint. One
+    difference makes the exact engine count everything again.
 
     Args:
         batches: Gives the stream anew at each call, the same texts in the same order; memory holds a few batches.
@@ -96,54 +96,58 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
     Raises:
         ValueError: A text is null, or the second reading gives another number of texts.
     """
+
+    def read(engine: Counter) -> tuple[Counts, npt.NDArray[np.bool_], list[Part]]:
+        return _count_and_choose(batches, file, engine, check_bytes, on_progress)
+
     engine, reference = fast or fast_counter(file), exact_counter(file)
     try:
-        tokens, special, parts = _count_and_choose(batches, file, engine, check_bytes, on_progress)
+        tokens, special, parts = read(engine)
     except RuntimeError as error:
         _LOG.warning("%s failed (%s), counting all with tokenizers", engine.engine, error)
         engine = exact or reference
-        tokens, special, parts = _count_and_choose(batches, file, engine, check_bytes, on_progress)
+        tokens, special, parts = read(engine)
     truth = dataclasses.replace(reference, piece_bytes=None).count(_texts_of(parts))
     found = _found(parts, engine, tokens)
-    differences, is_exact = _named(batches, parts, found, truth), True
+    differences = [
+        Difference(hashlib.sha256(part.text).hexdigest(), part.row, ours, theirs)
+        for part, ours, theirs in zip(parts, found.tolist(), truth.tolist(), strict=True)
+        if ours != theirs
+    ]
     if differences:
         _LOG.warning(
             "%s and tokenizers differ on %d texts, counting all again; the first is row %d, sha256 %s",
             engine.engine, len(differences), differences[0].position, differences[0].sha256,
         )  # fmt: skip
-        engine = exact or reference
-        tokens = _count_again(batches, engine, len(tokens), on_progress)
-        is_exact = np.array_equal(_found(parts, engine, tokens), truth)
+        engine, texts = exact or reference, len(tokens)
+        tokens, special, _ = read(engine)
+        if len(tokens) != texts:
+            raise ValueError(f"the second reading gave {len(tokens)} texts, the first {texts}")
+        found = _found(parts, engine, tokens)
     return Counted(
-        tokens=tokens,
-        special=special,
-        engine=engine.engine,
-        engine_version=engine.engine_version,
-        checked_texts=len(parts),
-        checked_bytes=sum(len(part.text.encode()) for part in parts),
-        differences=differences,
-        is_exact=is_exact,
-    )
+        tokens=tokens, special=special, engine=engine.engine, engine_version=engine.engine_version,
+        checked_texts=len(parts), checked_bytes=sum(len(part.text) for part in parts),
+        differences=differences, is_exact=np.array_equal(found, truth),
+    )  # fmt: skip
 
 
 def _count_and_choose(
-    batches: Batches,
-    file: TokenizerFile,
-    engine: Counter,
-    check_bytes: int,
-    on_progress: Callable[[int], None] | None,
+    batches: Batches, file: TokenizerFile, engine: Counter, check_bytes: int, on_progress: Callable[[int], None] | None
 ) -> tuple[Counts, npt.NDArray[np.bool_], list[Part]]:
     """Read the stream once: tokens, whether there are special tokens' strings, and what is to be compared."""
     samples = Samples(check_bytes)
     tokens, special = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
 
     def offered() -> Iterator[pa.Array]:
-        row = 0
-        for texts in _told(batches, on_progress):
+        row = done = 0
+        for batch in batches():
+            texts = as_large(batch)
             special.append(special_tokens_in(texts, file))
             samples.offer(texts, row, special[-1])
-            row += len(texts)
+            row, done = row + len(texts), done + int(byte_lengths(texts).sum())
             yield texts
+            if on_progress is not None:
+                on_progress(done)
 
     # Another thread reads and chooses ahead; the engine's have the next batch before they are done with one.
     tokens += _begun_ahead(map(engine.begin, in_order([offered], held=1, threads=1)))
@@ -159,14 +163,6 @@ def _begun_ahead(begun: Iterator[Callable[[], Counts]]) -> Iterator[Counts]:
         last = following
 
 
-def _count_again(batches: Batches, engine: Counter, texts: int, on_progress: Callable[[int], None] | None) -> Counts:
-    """Return the tokens of every text of a stream that had so many the first time."""
-    tokens = np.concatenate([np.empty(0, np.int64), *map(engine.count, _told(batches, on_progress))])
-    if len(tokens) != texts:
-        raise ValueError(f"the second reading gave {len(tokens)} texts, the first {texts}")
-    return tokens
-
-
 def _texts_of(parts: list[Part]) -> pa.Array:
     return pa.array([part.text for part in parts], pa.large_string())
 
@@ -179,28 +175,3 @@ def _found(parts: list[Part], counter: Counter, tokens: Counts) -> Counts:
     cutting = dataclasses.replace(counter, whole_bytes=0, slice_bytes=PIECE_BYTES)
     found[is_part] = cutting.count(_texts_of([part for part in parts if not part.is_whole]))
     return found
-
-
-def _named(batches: Batches, parts: list[Part], found: Counts, truth: Counts) -> list[Difference]:
-    """Return what differs, each whole text named by its hash: only then is the stream read for it."""
-    rows = {parts[at].row: at for at in np.flatnonzero(found != truth).tolist()}
-    differences, first = [], 0
-    for texts in batches() if rows else ():
-        for row in (row for row in rows if first <= row < first + len(texts)):
-            sha256 = hashlib.sha256(texts[row - first].as_py().encode()).hexdigest()
-            differences.append(Difference(sha256, row, int(found[rows[row]]), int(truth[rows[row]])))
-        first += len(texts)
-    if len(differences) != len(rows):
-        raise ValueError(f"the second reading gave {first} texts, too few for row {max(rows)} of the first")
-    return differences
-
-
-def _told(batches: Batches, on_progress: Callable[[int], None] | None) -> Iterator[pa.Array]:
-    """Yield each batch, and tell the bytes of text given so far when the next one is asked for."""
-    done = 0
-    for batch in batches():
-        texts = as_large(batch)
-        yield texts
-        done += int(byte_lengths(texts).sum())
-        if on_progress is not None:
-            on_progress(done)

@@ -1,7 +1,6 @@
-"""The embedded sample: generated files in the four sets' own formats, laid out as a mirror of their repositories.
+"""The embedded sample: generated files in the sets' own formats, laid out as a mirror of their repositories.
 
-What is written how, and when it is written again, belongs here; the `sample_*` modules beside build what stands in the
-files.
+When it is written, and when again, belongs here. Which files a set has is in its declaration.
 """
 
 from __future__ import annotations
@@ -11,35 +10,27 @@ import json
 import secrets
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from pipelines.generated.chats import build_pieces, build_whole
-from pipelines.generated.documents import NARRATIVEQA_SCHEMA, Row, build_filings, build_stories
 from warehouse.errors import KappaError
+from warehouse.home.code_version import code_version
 
-# Raised with every change of what is generated, so that old samples are written anew.
-GENERATOR_VERSION = 1
+# Yields each file of a repository: its path there, and what it holds.
+Sample = Callable[[Random], Iterator[tuple[str, bytes]]]
+# The repository of each set, and its sample.
+Samples = Sequence[tuple[str, Sample]]
+# Whose code decides what is generated: where it changed, an old sample is written anew.
+SOURCES = ("pipelines/generated", "pipelines/workloads")
 DEFAULT_SEED = 20260119
 MARKER = "SAMPLE.json"
-
-_SHAREGPT = "RyokoAI/ShareGPT52K"
-_SHAREGPT_V3 = "anon8231489123/ShareGPT_Vicuna_unfiltered"
-_NARRATIVEQA = "deepmind/narrativeqa"
-_FINQA = "kensho/DocFinQA"
-# A story repeated in every row is stored once a row group if the dictionary may grow over the default of 1 MiB.
-_DICTIONARY_BYTES = 1 << 26
-_ROW_GROUP_ROWS = 64
 # A folder of a killed run is dropped after this: long enough not to be one that is still being written.
 _LEFTOVER_SECONDS = 3600
 
 
-def write_sample(root: Path, seed: int = DEFAULT_SEED) -> Path:
-    """Write the sample under `root` unless it lies there already, and return `root`.
+def write_sample(root: Path, samples: Samples, seed: int = DEFAULT_SEED) -> Path:
+    """Write the sample of each set under `root` unless it lies there already, and return `root`.
 
     The files are `<root>/<owner>/<repository>/<path in the repository>`, below 60 MB; the same seed gives the same
     bytes (Parquet: with the same pyarrow). They are written beside `root` and renamed, so `root` never holds half a
@@ -48,16 +39,16 @@ def write_sample(root: Path, seed: int = DEFAULT_SEED) -> Path:
     Raises:
         KappaError: `root` holds something else, or cannot be written.
     """
-    if _is_current(root, seed):
+    if _is_current(root, samples, seed):
         return root
     _refuse_foreign(root)
     partial = root.with_name(f".{root.name}.{secrets.token_hex(4)}.partial")
     try:
         _drop_leftovers(root)
         partial.mkdir(parents=True)
-        _write_files(partial, seed)
-        _write_marker(partial, seed)
-        _put_in_place(partial, root, seed)
+        _write_files(partial, samples, seed)
+        _write_marker(partial, samples, seed)
+        _put_in_place(partial, root, samples, seed)
     except OSError as error:
         raise KappaError(
             "the sample cannot be written",
@@ -82,49 +73,16 @@ def sample_revision(root: Path) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()[:40]
 
 
-def _write_files(root: Path, seed: int) -> None:
+def _write_files(root: Path, samples: Samples, seed: int) -> None:
     """Write all files; every set has its own random stream, so that a change in one leaves the others as they were."""
-    part1, part2 = build_whole(_stream(seed, _SHAREGPT))
-    _write_array(root / _SHAREGPT / "sg_90k_part1.json", part1)
-    _write_array(root / _SHAREGPT / "sg_90k_part2.json", part2)
-    pieces = build_pieces(_stream(seed, _SHAREGPT_V3))
-    _write_array(root / _SHAREGPT_V3 / "ShareGPT_V3_unfiltered_cleaned_split.json", pieces, indent=2)
-    for stem, rows in build_stories(_stream(seed, _NARRATIVEQA)).items():
-        _write_parquet(root / _NARRATIVEQA / "data" / f"{stem}.parquet", rows)
-    filings = build_filings(_stream(seed, _FINQA))
-    _write_array(root / _FINQA / "train.json", filings["train"], is_ascii=False)
-    _write_array(root / _FINQA / "dev.json", filings["dev"], is_ascii=False)
-    _write_lines(root / _FINQA / "test.json", filings["test"])
-
-
-def _stream(seed: int, name: str) -> Random:
-    return Random(f"{seed}/{name}")  # noqa: S311 -- reproducible text, no secret
-
-
-def _write_array(path: Path, records: list[object], indent: int | None = None, *, is_ascii: bool = True) -> None:
-    _write_text(path, [json.dumps(records, indent=indent, ensure_ascii=is_ascii)])
-
-
-def _write_lines(path: Path, records: list[object]) -> None:
-    _write_text(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in records))
-
-
-def _write_text(path: Path, parts: Iterable[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(parts)
-
-
-def _write_parquet(path: Path, rows: list[Row]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(
-        pa.Table.from_pylist(rows, schema=NARRATIVEQA_SCHEMA),
-        path,
-        compression="zstd",
-        row_group_size=_ROW_GROUP_ROWS,
-        dictionary_pagesize_limit=_DICTIONARY_BYTES,
-        store_schema=False,
-    )
+    for repo_id, sample in samples:
+        for name, content in sample(Random(f"{seed}/{repo_id}")):  # noqa: S311 -- reproducible text, no secret
+            path = root / repo_id / name
+            if path.exists() and path.read_bytes() != content:
+                why = "two sets have a sample of it"
+                raise KappaError(f"{repo_id}/{name} cannot be written", why, "let both generate the same")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
 
 def _hash_files(root: Path) -> dict[str, str]:
@@ -138,20 +96,26 @@ def _hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_marker(root: Path, seed: int) -> None:
+def _marker(root: Path, samples: Samples, seed: int) -> dict[str, object]:
+    return {
+        "code": code_version(*SOURCES),
+        "sets": [repo_id for repo_id, _ in samples],
+        "seed": seed,
+        "sha256": _hash_files(root),
+    }
+
+
+def _write_marker(root: Path, samples: Samples, seed: int) -> None:
     """Write what was made, last of all: a folder with it is a finished sample."""
-    marker = {"generator_version": GENERATOR_VERSION, "seed": seed, "sha256": _hash_files(root)}
-    (root / MARKER).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
+    (root / MARKER).write_text(json.dumps(_marker(root, samples, seed), indent=2) + "\n", encoding="utf-8")
 
 
-def _is_current(root: Path, seed: int) -> bool:
-    """Tell whether `root` holds the sample of this seed and version, every file as it was written."""
+def _is_current(root: Path, samples: Samples, seed: int) -> bool:
+    """Tell whether `root` holds the sample of these sets, this seed and this code, every file as it was written."""
     try:
-        marker = json.loads((root / MARKER).read_text(encoding="utf-8"))
-        wanted = {"generator_version": GENERATOR_VERSION, "seed": seed, "sha256": _hash_files(root)}
+        return bool(json.loads((root / MARKER).read_text(encoding="utf-8")) == _marker(root, samples, seed))
     except (OSError, ValueError):
         return False
-    return bool(marker == wanted)
 
 
 def _refuse_foreign(root: Path) -> None:
@@ -169,14 +133,14 @@ def _drop_leftovers(root: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _put_in_place(partial: Path, root: Path, seed: int) -> None:
+def _put_in_place(partial: Path, root: Path, samples: Samples, seed: int) -> None:
     """Rename the finished folder to `root`; another process may have been first, then its sample stays."""
     outdated = partial.with_suffix(".outdated")
-    if root.exists() and not _is_current(root, seed):
+    if root.exists() and not _is_current(root, samples, seed):
         root.rename(outdated)
     try:
         partial.rename(root)
     except OSError:
-        if not _is_current(root, seed):
+        if not _is_current(root, samples, seed):
             raise
     shutil.rmtree(outdated, ignore_errors=True)

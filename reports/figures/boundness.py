@@ -79,8 +79,8 @@ def caption(data: ReportData) -> str:
     return (
         f"Share of all turns, first ones included, that wait for the link, at cost_model 2n, bf16 keys and values, "
         f"reuse by single tokens, counting "
-        f"{data.counting}; each model with the counts of its own tokenizer (proxy: llama-3.1 counts stand in for a "
-        f"vocabulary that was not counted). "
+        f"{data.counting}; each model with the counts of its own tokenizer (proxy: those of another one stand in "
+        f"for a vocabulary that was not counted). "
         f"The darker, the more. {HYPOTHETICAL_MARK} hypothetical: more than 1 % of the turns are longer than the "
         f"model's context."
     )

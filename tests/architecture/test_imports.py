@@ -31,7 +31,17 @@ HOMES = {
     "tokenizers": "pipelines.counting.engines",
     "fastokens": "pipelines.counting.engines",
 }
-HEAVY = ("dagster", "datasets", "transformers", "seaborn", "matplotlib", "pandas", "huggingface_hub", "tokenizers")
+HEAVY = (
+    "dagster",
+    "datasets",
+    "transformers",
+    "seaborn",
+    "matplotlib",
+    "pandas",
+    "huggingface_hub",
+    "tokenizers",
+    "pydantic",
+)
 
 
 def modules() -> dict[str, Path]:

@@ -27,11 +27,12 @@ PATIENCE_S = 900.0
 
 @dataclass(frozen=True)
 class Kappa:
-    """The command line with one home folder, one cache and one Hub."""
+    """The command line with one home folder, one cache and one Hub, of this checkout or of a copy."""
 
     home: Path
     hf_home: Path
     endpoint: str
+    root: Path = ROOT
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return the variables of the process: nothing of ours that the caller's shell may have set."""
@@ -46,7 +47,14 @@ class Kappa:
         program = ["-c", more.pop("program")] if "program" in more else ["-m", "assets"]
         command = [sys.executable, *program, *arguments]
         return subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S, **more
+            command,
+            cwd=self.root,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+            **more,
         )
 
     @contextlib.contextmanager
@@ -54,7 +62,7 @@ class Kappa:
         """Yield a running process in a session of its own, so that a signal reaches it alone; SIGKILL it at the end."""
         command = [sys.executable, "-m", "assets", *arguments]
         process = subprocess.Popen(
-            command, cwd=ROOT, env=self.environment(), start_new_session=True,
+            command, cwd=self.root, env=self.environment(), start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:
@@ -66,7 +74,7 @@ class Kappa:
     def twin(self, home: Path) -> Kappa:
         """Return the same with a copy of the home folder."""
         shutil.copytree(self.home, home, symlinks=True)
-        return Kappa(home, self.hf_home, self.endpoint)
+        return Kappa(home, self.hf_home, self.endpoint, self.root)
 
     @property
     def generation(self) -> int:

@@ -68,7 +68,10 @@ FLOPS_PER_TOKEN = _number(
     "flops_per_token", "FLOP/token", "2 x active_params: prefill of one token without attention"
 ).or_null()
 IS_TOKENIZER_PROXY = Field(
-    "is_tokenizer_proxy", pa.bool_(), "", "the model's own vocabulary is another one; llama-3.1 counts stand in"
+    "is_tokenizer_proxy",
+    pa.bool_(),
+    "",
+    "the model's own vocabulary is another one; the counts of `tokenizer` stand in",
 )
 IS_MOE = Field("is_moe", pa.bool_(), "", "mixture of experts: a token passes through a part of the parameters")
 EXPERTS = _count("experts", "1", "routed experts of a layer", p.EXPERTS).or_null(

@@ -9,7 +9,11 @@ _ROOT = Path(__file__).resolve().parents[2]
 _FOLDERS = (_ROOT / "pipelines" / "_tokenizers", _ROOT / "tokenizers")
 
 
-def tokenizer_names() -> list[str]:
+def tokenizer_folder() -> Path:
+    """Return where the TOML files are: the wheel's copy, else the checkout's `tokenizers/`."""
+    return next((folder for folder in _FOLDERS if folder.is_dir()), _FOLDERS[-1])
+
+
+def tokenizer_names(folder: Path | None = None) -> list[str]:
     """Return the name of every tokenizer, in their order."""
-    place = next((folder for folder in _FOLDERS if folder.is_dir()), _FOLDERS[-1])
-    return sorted(path.stem for path in place.glob("*.toml"))
+    return sorted(path.stem for path in (folder or tokenizer_folder()).glob("*.toml"))

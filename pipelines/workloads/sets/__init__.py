@@ -1,4 +1,4 @@
-"""One module a workload: where its files are, how a record becomes a session. A new module is a new workload."""
+"""One module a workload: its files, how a record becomes a session, its sample. A new module is a new workload."""
 
 from __future__ import annotations
 
@@ -6,19 +6,30 @@ import importlib
 import pkgutil
 from functools import cache
 
+from pipelines.generated.writing import Samples
 from pipelines.workloads.declaration import Workload
 from warehouse.errors import KappaError
-
-_ORDER = ("sharegpt", "sharegpt-v3", "narrativeqa", "finqa")
 
 
 @cache
 def workloads() -> dict[str, Workload]:
-    """Return every workload by name, the paper's first."""
+    """Return every workload by name, in the order that they declare.
+
+    Raises:
+        KappaError: two modules declare the same name.
+    """
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-    found: dict[str, Workload] = {module.WORKLOAD.name: module.WORKLOAD for module in modules}
-    rank = {name: n for n, name in enumerate(_ORDER)}
-    return dict(sorted(found.items(), key=lambda item: (rank.get(item[0], len(rank)), item[0])))
+    declared: list[Workload] = sorted((module.WORKLOAD for module in modules), key=lambda one: (one.order, one.name))
+    found = {one.name: one for one in declared}
+    if len(found) < len(declared):
+        twice = next(name for name in found if [one.name for one in declared].count(name) > 1)
+        raise KappaError(f"two workloads are named {twice!r}", f"both are in {__path__[0]}", "rename one of them")
+    return found
+
+
+def samples() -> Samples:
+    """Return the repository of every workload with what generates its sample."""
+    return [(one.repo_id, one.sample) for one in workloads().values()]
 
 
 def workload(name: str) -> Workload:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
+from pipelines.generated.documents import build_filings
+from pipelines.generated.encoding import json_array, json_lines
 from pipelines.sessions.rejects import without_surrogates
 from pipelines.sessions.writing import SessionsWriter
 from pipelines.workloads.chat_records import UnusableError, kind_of
@@ -48,12 +51,22 @@ def _parse(value: Any) -> tuple[str, str]:  # noqa: ANN401 - any JSON value
     return value["Context"], value["Question"]
 
 
+def sample(rng: Random) -> Iterator[tuple[str, bytes]]:
+    """Generate the files; that of `test` has one record a line, as the set has it."""
+    filings = build_filings(rng)
+    yield "train.json", json_array(filings["train"], is_ascii=False)
+    yield "dev.json", json_array(filings["dev"], is_ascii=False)
+    yield "test.json", json_lines(filings["test"])
+
+
 WORKLOAD = Workload(
     name="finqa",
+    order=4,
     title="FinQA (DocFinQA, whole filings)",
     repo_id="kensho/DocFinQA",
     licence="MIT as published; filings are public",
     kind="documents",
     select=files_named("train.json", "dev.json", "test.json"),
     read=read,
+    sample=sample,
 )

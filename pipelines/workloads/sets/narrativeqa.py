@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.fetch.hub import Hub
+from pipelines.generated.documents import NARRATIVEQA_SCHEMA, build_stories
+from pipelines.generated.encoding import parquet
 from pipelines.io.file_kinds import ERRORS, PARQUET, require_kind, told, unreadable
 from pipelines.io.parquet_text import Texts, is_text
 from pipelines.io.prefetch import in_order
@@ -133,12 +136,20 @@ def _open(file: InputFile) -> pq.ParquetFile:
     return parquet
 
 
+def sample(rng: Random) -> Iterator[tuple[str, bytes]]:
+    """Generate the files of all splits."""
+    for stem, rows in build_stories(rng).items():
+        yield f"data/{stem}.parquet", parquet(rows, NARRATIVEQA_SCHEMA)
+
+
 WORKLOAD = Workload(
     name="narrativeqa",
+    order=3,
     title="NarrativeQA (whole stories)",
     repo_id="deepmind/narrativeqa",
     licence="Apache-2.0; stories in the public domain or linked scripts",
     kind="documents",
     select=select,
     read=read,
+    sample=sample,
 )

@@ -13,10 +13,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pyarrow as pa
 
+from pipelines.generated.chats import build_pieces
+from pipelines.generated.encoding import json_array
 from pipelines.sessions.messages import MESSAGES_SCHEMA
 from pipelines.sessions.rejects import Reject, without_surrogates
 from pipelines.sessions.writing import (
@@ -27,6 +30,7 @@ from pipelines.sessions.writing import (
 from pipelines.workloads.chat_records import Chat, UnusableError, parse_chat, require_request
 from pipelines.workloads.declaration import InputFile, Workload, files_named, read_records
 
+PATH = "ShareGPT_V3_unfiltered_cleaned_split.json"
 SPOOL = "pieces.arrow"
 
 
@@ -196,12 +200,19 @@ def _joined(slices: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.Table.from_batches(slices).combine_chunks().to_batches()[0]
 
 
+def sample(rng: Random) -> Iterator[tuple[str, bytes]]:
+    """Generate the file."""
+    yield PATH, json_array(build_pieces(rng), indent=2)
+
+
 WORKLOAD = Workload(
     name="sharegpt-v3",
+    order=2,
     title="ShareGPT V3 (stitched)",
     repo_id="anon8231489123/ShareGPT_Vicuna_unfiltered",
     licence="Apache-2.0 as published",
     kind="chat",
-    select=files_named("ShareGPT_V3_unfiltered_cleaned_split.json"),
+    select=files_named(PATH),
     read=read,
+    sample=sample,
 )

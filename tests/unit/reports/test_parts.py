@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import reports
+from reports.data import shown_series
 from reports.figures.crit import Curve, _label_places
-from reports.figures.style import SAMPLE_MARK, axis_label, colours, new_figure, png_bytes, svg_bytes, theme
+from reports.figures.style import LINE_STYLES, SAMPLE_MARK, axis_label, colours, new_figure, png_bytes, svg_bytes, theme
 from reports.format import is_hypothetical, percent, whole_percent
 from reports.histogram import Histogram, histograms, span
 from reports.html import inline_svg
@@ -85,6 +86,22 @@ def test_span_covers_whole_decades() -> None:
     # bin -1 lies in 0.1 to 1, bin 41 in 100 to 1000: decades -1 to 2, edges -20 and 60
     assert span([histogram({-1: 1}), histogram({41: 1})], per_decade=20) == (-20, 60)
     assert span([histogram({}, zeros=3)], per_decade=20) == (0, 20)
+
+
+def test_colours_and_lines_tell_many_workloads_apart() -> None:
+    """Nine colours differ; with the style of the line beside them, so do 18 curves."""
+    assert len(set(colours(9))) == 9
+    # 9 colours and 6 lines come again together after lcm(9, 6) = 18
+    assert len({(colour, LINE_STYLES[i % 6]) for i, colour in enumerate(colours(18))}) == len(LINE_STYLES) * 3
+
+
+def test_the_series_that_figures_show() -> None:
+    """What counted most workloads, then what published figures were counted with, then the first by name."""
+    rows = [{"counting": "text", "tokenizer": name} for name in ("b", "a", "c", "b", "a", "c")]
+    assert shown_series([*rows, {"counting": "text", "tokenizer": "c"}], []) == ("c", "text")
+    assert shown_series(rows, [{"tokenizer": None}, {"tokenizer": "b"}]) == ("b", "text")
+    assert shown_series(rows, []) == ("a", "text")
+    assert shown_series([], []) == ("", "")
 
 
 def test_shares_are_never_rounded_to_all_or_nothing() -> None:

@@ -1,17 +1,16 @@
-"""The fast engine against Hugging Face, id by id: every code point, hard strings, real text; and in production.
+"""The fast engine against Hugging Face, id by id: every code point, hard strings, real text.
 
-`test_counting` has the small cases; here are the many. A difference between engines in production is made and caught.
+`test_engines` has the small cases; here are the many.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import random
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.counting.engines import Counter, Counts, exact_counter
-from pipelines.counting.verified import count_checked
+from pipelines.counting.engines import Counter, exact_counter
 from pipelines.vocab.files import TokenizerFile
 
 _SHARED = Path(__file__).parents[4].parent / "shared"
@@ -140,38 +138,3 @@ def test_real_conversations_and_stories(fast: Counter, exact: Counter) -> None:
     texts = list(_real_texts())
     assert sum(map(len, texts)) > 500_000
     _assert_same(fast, exact, texts)
-
-
-def _without(counter: Counter, change: Callable[[str], str]) -> Counter:
-    """Return an engine that sees every text changed: it forgets something that a tokenizer has to keep."""
-
-    def count_strings(strings: list[str]) -> Counts:
-        return counter.count_strings([change(text) for text in strings])
-
-    return Counter("forgetful", "0.1", count_strings)
-
-
-_FORGETFUL: dict[str, tuple[Callable[[str], str], str]] = {
-    "special tokens": (lambda text: text.replace("<|", "< |"), "a<|eot_id|>b<|im_end|>"),
-    "marks": (lambda text: "".join(letter for letter in text if not unicodedata.combining(letter)), "q\u0323\u0307"),
-    "compatibility signs": (lambda text: unicodedata.normalize("NFKC", text), "\uf900\ufb03\ufb03\ufb03"),
-    "format characters": (lambda text: text.replace("\u200d", ""), "\U0001f468\u200d\U0001f469"),
-    "long texts": (lambda text: text[:3000], "very much of it, " * 300),
-}
-
-
-@pytest.mark.parametrize("kind", _FORGETFUL)
-def test_an_engine_that_differs_is_caught(file: TokenizerFile, exact: Counter, kind: str) -> None:
-    """One telling text among thousands, of which a part is compared: it is named, and the exact engine counts all."""
-    change, telling = _FORGETFUL[kind]
-    texts = [f"message number {number}, an ordinary one" for number in range(4000)]
-    texts[2345] = telling
-
-    def batches() -> Iterator[pa.Array]:
-        yield from (pa.array(texts[at : at + 512], pa.large_string()) for at in range(0, 4000, 512))
-
-    counted = count_checked(batches, file, fast=_without(exact, change), check_bytes=40_000)
-    named = [(difference.sha256, difference.position) for difference in counted.differences]
-    assert named == [(hashlib.sha256(telling.encode()).hexdigest(), 2345)]
-    assert (counted.engine, counted.is_exact) == ("tokenizers", True)
-    assert counted.tokens.tolist() == exact.count(pa.array(texts, pa.large_string())).tolist()

@@ -25,6 +25,7 @@ from pipelines.generated.chats import cut
 from pipelines.generated.lengths import draw_lengths, quantile, rank_lengths
 from pipelines.generated.text import Block, code, foreign, prose, render_html, render_plain
 from pipelines.generated.writing import MARKER, sample_revision, write_sample
+from pipelines.workloads.sets import samples
 from warehouse.errors import KappaError
 
 PART1 = "RyokoAI/ShareGPT52K/sg_90k_part1.json"
@@ -45,7 +46,7 @@ CHARACTERS_PER_TOKEN = 4.4
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the sample once for this module."""
-    return write_sample(tmp_path_factory.mktemp("home") / "sample")
+    return write_sample(tmp_path_factory.mktemp("home") / "sample", samples())
 
 
 def rng(seed: int) -> Random:
@@ -100,14 +101,14 @@ def turns_in_characters(messages: list[dict[str, Any]]) -> Iterator[tuple[int, i
 
 def test_same_seed_same_bytes(root: Path, tmp_path: Path) -> None:
     """Two folders of one seed are equal file by file, marker and revision included."""
-    again = write_sample(tmp_path / "again")
+    again = write_sample(tmp_path / "again", samples())
     assert digests(again) == digests(root)
     assert sample_revision(again) == sample_revision(root)
 
 
 def test_another_seed_differs_in_every_file(root: Path, tmp_path: Path) -> None:
     """No file is the same under another seed, and the paths are."""
-    other, ours = digests(write_sample(tmp_path / "other", seed=7)), digests(root)
+    other, ours = digests(write_sample(tmp_path / "other", samples(), seed=7)), digests(root)
     assert other.keys() == ours.keys()
     assert [path for path in ours if other[path] == ours[path]] == []
 
@@ -121,7 +122,7 @@ def test_paths_and_size(root: Path) -> None:
 def test_a_finished_sample_is_reused(root: Path) -> None:
     """A second call leaves the files alone: their times of change stay."""
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
-    assert write_sample(root) == root
+    assert write_sample(root, samples()) == root
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
@@ -133,31 +134,31 @@ def test_a_changed_sample_has_another_revision_and_is_written_anew(root: Path, t
     with (root / PART1).open("a", encoding="utf-8") as file:
         file.write("\n")
     assert sample_revision(root) != first
-    assert sample_revision(write_sample(root)) == first
+    assert sample_revision(write_sample(root, samples())) == first
     assert [path.name for path in tmp_path.iterdir()] == ["sample"]
 
 
-def test_a_failed_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_leaves_nothing(tmp_path: Path) -> None:
     """A full disk half way is told as such; neither the sample nor a half-written folder stays."""
 
-    def fail(*_: object) -> None:
+    def fail(_: Random) -> Iterator[tuple[str, bytes]]:
+        yield "written.json", b"[]"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pipelines.generated.writing._write_parquet", fail)
     with pytest.raises(KappaError, match="No space left on device"):
-        write_sample(tmp_path / "sample")
+        write_sample(tmp_path / "sample", [("owner/set", fail)])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_killed_run_left_is_dropped_when_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A half-written folder of two hours ago goes; one of now stays, another process may be writing it."""
-    monkeypatch.setattr("pipelines.generated.writing._write_files", lambda root, _: (root / "file").write_text("x"))
+    monkeypatch.setattr("pipelines.generated.writing._write_files", lambda root, *_: (root / "file").write_text("x"))
     old, new = tmp_path / ".sample.00.partial", tmp_path / ".sample.11.partial"
     for folder in (old, new):
         folder.mkdir()
     two_hours_ago = time.time() - 7200
     os.utime(old, (two_hours_ago, two_hours_ago))
-    root = write_sample(tmp_path / "sample")
+    root = write_sample(tmp_path / "sample", [])
     assert sorted(tmp_path.iterdir()) == [new, root]
 
 
@@ -165,23 +166,46 @@ def test_the_sample_of_a_faster_process_stays(root: Path, tmp_path: Path, monkey
     """Where another process finished the same sample meanwhile, that one is used and ours is dropped."""
     target = tmp_path / "sample"
 
-    def write_slowly(partial: Path, _: int) -> None:
+    def write_slowly(partial: Path, *_: object) -> None:
         shutil.copytree(root, partial, dirs_exist_ok=True)
         shutil.copytree(root, target)
         (target / "PART").mkdir()
 
     monkeypatch.setattr("pipelines.generated.writing._write_files", write_slowly)
-    assert digests(write_sample(target)) == digests(root)
+    assert digests(write_sample(target, samples())) == digests(root)
     # The empty folder tells that it is the other's.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sample"]
     assert (target / "PART").is_dir()
+
+
+def test_another_set_makes_another_sample(tmp_path: Path) -> None:
+    """A sample without a set that is known now is no finished one: all sets are written anew, each by its own draw."""
+
+    def drawn(rng: Random) -> Iterator[tuple[str, bytes]]:
+        yield "a.json", str(rng.random()).encode()
+
+    root = write_sample(tmp_path / "sample", [("owner/one", drawn)])
+    before = digests(root)
+    after = digests(write_sample(root, [("owner/one", drawn), ("owner/two", drawn)]))
+    assert sorted(after) == ["SAMPLE.json", "owner/one/a.json", "owner/two/a.json"]
+    assert after["owner/one/a.json"] == before["owner/one/a.json"] != after["owner/two/a.json"]
+
+
+def test_two_sets_of_a_repository_have_one_sample_of_a_file(tmp_path: Path) -> None:
+    """Each writes its own files; the same file from both is the same or is refused, and nothing is left."""
+    one, other = (lambda _, content=content: iter([("a.json", content)]) for content in (b"1", b"2"))
+    root = write_sample(tmp_path / "sample", [("owner/set", one), ("owner/set", one)])
+    assert (root / "owner/set/a.json").read_bytes() == b"1"
+    with pytest.raises(KappaError, match=r"owner/set/a.json cannot be written, two sets have a sample of it"):
+        write_sample(tmp_path / "other", [("owner/set", one), ("owner/set", other)])
+    assert [path.name for path in tmp_path.iterdir()] == ["sample"]
 
 
 def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     """A folder that is no sample is refused and kept."""
     (tmp_path / "thesis.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(KappaError, match="holds other files"):
-        write_sample(tmp_path)
+        write_sample(tmp_path, samples())
     assert (tmp_path / "thesis.txt").read_text(encoding="utf-8") == "mine"
 
 

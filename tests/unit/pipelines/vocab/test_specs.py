@@ -60,9 +60,9 @@ def test_special_tokens_are_complete_and_hold_the_end_of_turn() -> None:
         spec = tokenizer_spec(name)
         assert spec.vocabulary is not None
         # Llama: 11 named + numbers 3 to 247 = 11 + 245 = 256
-        assert (len(set(spec.vocabulary.special_tokens)), len(spec.vocabulary.added_tokens)) == (special, added)
+        assert (len(set(spec.vocabulary.all_special_tokens)), len(spec.vocabulary.added_tokens)) == (special, added)
         assert spec.template.end_of_turn in spec.vocabulary.special_tokens
-        assert not any("\n" in token for token in spec.vocabulary.special_tokens + spec.vocabulary.added_tokens)
+        assert not any("\n" in token for token in spec.vocabulary.all_special_tokens + spec.vocabulary.added_tokens)
 
 
 def test_an_unknown_name_is_told_with_the_known_ones() -> None:
@@ -83,27 +83,30 @@ def test_reserved_tokens_are_spelt_out(tmp_path: Path) -> None:
     vocabulary = tokenizer_specs(_write(tmp_path, _MINIMAL + _VOCABULARY + reserved))["tiny"].vocabulary
     assert vocabulary is not None
     # one named, then 3, 4, 5
-    assert vocabulary.special_tokens == ("<end>", "<r3>", "<r4>", "<r5>")
+    assert vocabulary.all_special_tokens == ("<end>", "<r3>", "<r4>", "<r5>")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ('revision = "main"\n', "", "key 'revision' is missing"),
-        ("max_context_tokens = 8", 'max_context_tokens = "8"', "key 'max_context_tokens' is not a whole number"),
-        ("max_context_tokens = 8", "max_context_tokens = 0", "key 'max_context_tokens' is not a whole number"),
-        ("max_context_tokens = 8", "max_context_tokens = true", "key 'max_context_tokens' is not a whole number"),
-        ('sha256 = "0', 'sha256 = "Z', "key 'sha256' is not a sha256"),
-        ('["owner/model"]', "[]", "key 'repositories' needs 1 or more"),
-        ('["owner/model"]', '["owner/model", 7]', "key 'repositories' is not a list of texts"),
-        ('["owner/model"]', '["a/b", "a/b"]', "key 'repositories' needs 1 or more texts, none twice"),
+        ("max_context_tokens = 8", 'max_context_tokens = "8"', "key 'max_context_tokens' should be a valid integer"),
+        ("max_context_tokens = 8", "max_context_tokens = 0", "key 'max_context_tokens' should be greater than 0"),
+        ("max_context_tokens = 8", "max_context_tokens = true", "key 'max_context_tokens' should be a valid int"),
+        ('sha256 = "0', 'sha256 = "Z', "key 'sha256' should match pattern"),
+        ('["owner/model"]', "[]", "key 'repositories' should have at least 1 item"),
+        ('["owner/model"]', '["owner/model", 7]', "key 'repositories.1' should be a valid string"),
+        ('["owner/model"]', '["a/b", "a/b"]', "key 'repositories' has a text twice"),
         ("max_context_tokens = 8", 'max_context_tokens = 8\nlicense = "MIT"', "key 'license' is not known"),
-        ('family = "qwen3"', "family = 1", "key 'template.family' is not a text"),
-        ('family = "qwen3"', 'family = "chatml"', "key 'template.family' is not one of llama-3.1, qwen3"),
+        ("max_context_tokens = 8", 'max_context_tokens = 8\nname = "big"', "key 'name' is not known: a tokenizer is"),
+        ('revision = "main"', "revision = 2026-01-01", "key 'revision' should be a valid string"),
+        ('revision = "main"', 'revision = ""', "key 'revision' should have at least 1 character"),
+        ('family = "qwen3"', "family = 1", "key 'template.family' should be 'llama-3.1' or 'qwen3'"),
+        ('family = "qwen3"', 'family = "chatml"', "key 'template.family' should be 'llama-3.1' or 'qwen3'"),
         ("{role}", "", "key 'template.header' has no {role}"),
         ('begin = ""', "", "key 'template.begin' is missing"),
-        ('separator = "', 'separator = 1 # "', "key 'template.separator' is not a text"),
-        ("is_trimmed = false", "is_trimmed = 0", "key 'template.is_trimmed' is not true or false"),
+        ('separator = "', 'separator = 1 # "', "key 'template.separator' should be a valid string"),
+        ("is_trimmed = false", "is_trimmed = 0", "key 'template.is_trimmed' should be a valid boolean"),
         ('begin = ""', 'begin = ""\nfile = "no.jinja"', "key 'template.file' names no file beside it"),
         ('[template]\nfamily = "qwen3"', "[other]", "key 'template' is missing"),
         ('end_of_turn = "<end>"', 'end_of_turn = "<end>"\nend = "x"', "key 'template.end' is not known"),
@@ -122,12 +125,14 @@ def test_a_wrong_file_is_refused_by_file_and_key(tmp_path: Path, old: str, new: 
     ("old", "new", "said"),
     [
         ('family = "qwen"\n', "", "key 'vocabulary.family' is missing"),
-        ("added_tokens = []", 'added_tokens = "x"', "key 'vocabulary.added_tokens' is not a list"),
+        ("added_tokens = []", 'added_tokens = "x"', "key 'vocabulary.added_tokens' should be a list"),
         (
             "added_tokens = []",
             'added_tokens = []\nreserved = {name = "x", first = 1, last = 2}',
             "key 'vocabulary.reserved.name' has no {}",
         ),
+        ('family = "qwen"', 'family = "word"', "key 'vocabulary.family' should be 'llama-3' or 'qwen'"),
+        ('"x+"', '"(x+"', r"key 'vocabulary.pattern' is not a regular expression: missing \)"),
         ("[vocabulary]", "[[vocabulary]]", "key 'vocabulary' is not a table"),
     ],
 )
@@ -136,6 +141,34 @@ def test_a_wrong_vocabulary_is_refused(tmp_path: Path, old: str, new: str, said:
     assert old in _VOCABULARY
     with pytest.raises(KappaError, match=said):
         tokenizer_specs(_write(tmp_path, _MINIMAL + _VOCABULARY.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (b"{{ messages }}", None),
+        (b"{% for said in messages %}", "key 'template.file' is not a template: Unexpected end of template"),
+        (b"one line\n{{ messages | nosuch }", "unexpected '}' in line 2 of own.jinja"),
+        (b"\xff", "key 'template.file' 'utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_a_template_of_our_own(tmp_path: Path, template: bytes, said: str | None) -> None:
+    """It lies beside the file, and is read as far as its syntax."""
+    (tmp_path / "own.jinja").write_bytes(template)
+    folder = _write(tmp_path, _MINIMAL + 'file = "own.jinja"\n')
+    if said is None:
+        assert tokenizer_specs(folder)["tiny"].template.file == tmp_path / "own.jinja"
+        return
+    with pytest.raises(KappaError) as caught:
+        tokenizer_specs(folder)
+    assert said in caught.value.why
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    """A folder of such a name is told like any file that cannot be read."""
+    (tmp_path / "tiny.toml").mkdir()
+    with pytest.raises(KappaError, match=r"tiny.toml is not usable, Is a directory, correct the file"):
+        tokenizer_specs(tmp_path)
 
 
 def test_no_file_at_all(tmp_path: Path) -> None:
