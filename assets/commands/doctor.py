@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import platform
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,8 +14,10 @@ from pathlib import Path
 
 from assets.commands import doctor_home
 from assets.commands.cli import home_path, readable
+from assets.commands.screen import write_line
 from pipelines.vocab.specs import tokenizer_specs
 from pipelines.workloads.sets import workloads
+from warehouse.declared.formats import quantity
 from warehouse.errors import KappaError
 from warehouse.home.code_version import code_version
 from warehouse.home.home import Home
@@ -51,7 +54,8 @@ def doctor(options: argparse.Namespace) -> int:
     home = Home(home_path(options.home))
     findings = list(_findings(home))
     for finding in findings:
-        print(f"{'ok' if finding.is_fine else 'no':3} {finding.what:28} {finding.how}")
+        mark = ("ok", "green") if finding.is_fine else ("no", "bold red")
+        write_line([mark, (f"  {finding.what:28} {finding.how}", "")], sys.stdout)
     return 0 if all(finding.is_fine for finding in findings if finding.what in NEEDED) else 1
 
 
@@ -89,7 +93,7 @@ def _disk(what: str, path: Path) -> Finding:
     return Finding(
         free >= NEEDED_BYTES,
         what,
-        f"{free / 1e9:,.0f} GB free at {there}; the full sets need about {NEEDED_BYTES / 1e9:.0f} GB",
+        f"{quantity(free, 'B')} free at {there}; the full sets need about {quantity(NEEDED_BYTES, 'B')}",
     )
 
 
