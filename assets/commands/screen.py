@@ -141,7 +141,11 @@ def _bar(stream: IO[str]) -> Iterator[logging.Handler]:
     # Dagster redirects the descriptor of standard error while a step runs.
     with os.fdopen(os.dup(stream.fileno()), "w", encoding="utf8") as own:
         words = TextColumn("{task.description}", markup=False)
-        bars = Progress(words, BarColumn(), TimeRemainingColumn(), console=console(own), transient=True)
+        # What commands print goes where it went before.
+        bars = Progress(
+            words, BarColumn(), TimeRemainingColumn(), console=console(own), transient=True, redirect_stdout=False,
+            redirect_stderr=False,
+        )  # fmt: skip
         task = bars.add_task("", visible=False)
 
         def draw(step: progress.Progress) -> None:

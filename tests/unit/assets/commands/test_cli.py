@@ -396,7 +396,8 @@ class TestSql:
         ("value", "text"),
         [
             ("INTERVAL '1 month 2 days 3.5 s'", "1 month 2 days 00:00:03.5"), ("'\\xAA'::BLOB", "\\xAA"),
-            ("true", "true"), ("0.1::FLOAT", "0.1"), ("'0101'::BIT", "0101"), ("[1, 2, NULL]", "[1, 2, NULL]"), ("['a b']", "[a b]"),
+            ("true", "true"), ("0.1::FLOAT", "0.1"),
+            ("'0101'::BIT", "0101"), ("[1, 2, NULL]", "[1, 2, NULL]"), ("['a b']", "[a b]"),
             ("MAP {'k': 1.5}", "{k=1.5}"),
             ("{'a': 1, 'b': 'x'}", "{'a': 1, 'b': x}"), ("'infinity'::TIMESTAMP", "infinity"),
             ("'-infinity'::DATE", "-infinity"), ("TIMESTAMP_NS '2024-01-01 00:00:00.123456789'",

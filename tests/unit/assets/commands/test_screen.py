@@ -121,11 +121,12 @@ def on_a_terminal(command: Callable[[io.TextIOWrapper], None]) -> str:
     return b"".join(found).decode("utf8")
 
 
-def test_steps_on_a_terminal_are_a_bar() -> None:
-    """The bar shows the step at work, lines stand above it, and it goes when all is done."""
+def test_steps_on_a_terminal_are_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    """The bar shows the step at work, lines are above it, and it goes when all is done; output stays output."""
 
     def command(stream: io.TextIOWrapper) -> None:
         with showing_steps(stream):
+            sys.stdout.write("rows\n")
             step = Progress("[b]w", 10**9)
             step.reach(10**9 // 2)
             logging.getLogger("kappa").info("[i]told")
@@ -135,6 +136,8 @@ def test_steps_on_a_terminal_are_a_bar() -> None:
     assert "\x1b[?25l" in seen
     assert seen.rstrip().endswith("\x1b[2K") or "\x1b[?25h" in seen
     assert "kappa: [i]told" in seen
+    assert "rows" not in seen
+    assert capsys.readouterr().out == "rows\n"
 
 
 def test_steps_on_a_dumb_terminal_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
