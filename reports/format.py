@@ -1,40 +1,20 @@
-"""Numbers and names as the report writes them. Sentences that say something stand with their sections."""
+"""Ranges, lists and names as the report writes them; numbers are those of `warehouse.declared.formats`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-MISSING = "-"
-PERCENT = "\N{NO-BREAK SPACE}%"
+from warehouse.declared import formats
+from warehouse.declared.formats import MISSING, number, printable
+
+SPACE = "\N{NO-BREAK SPACE}"
+PERCENT = f"{SPACE}%"
 HYPOTHETICAL_ABOVE = 0.01
 
 
-def number(value: float | None) -> str:
-    """Return a number with thousands separators and four significant digits below a thousand.
-
-    >>> [number(v) for v in (None, 0.0, 5129, 29495.8, 156.675, 0.000034)]
-    ['-', '0', '5,129', '29,496', '156.7', '3.400e-05']
-    """
-    if value is None:
-        return MISSING
-    if value == int(value) or abs(value) >= 1000:  # noqa: PLR2004 - four digits before the point
-        return f"{value:,.0f}"
-    return f"{value:#.4g}"
-
-
 def percent(share: float | None) -> str:
-    """Return a share as percent with one decimal; what is not all or nothing is never rounded to it.
-
-    >>> [percent(v).replace(PERCENT[0], " ") for v in (None, 0, 0.0001, 0.6576, 0.9999, 1)]
-    ['-', '0 %', '< 0.1 %', '65.8 %', '> 99.9 %', '100 %']
-    """
-    if share is None:
-        return MISSING
-    if share in (0, 1):
-        return f"{share * 100:.0f}{PERCENT}"
-    if share < 0.001:  # noqa: PLR2004
-        return f"<{PERCENT[0]}0.1{PERCENT}"
-    return f">{PERCENT[0]}99.9{PERCENT}" if share > 0.999 else f"{share * 100:.1f}{PERCENT}"  # noqa: PLR2004
+    """Return a share as percent that no line break parts."""
+    return formats.percent(share).replace(" ", SPACE)
 
 
 def whole_percent(share: float) -> str:
@@ -43,26 +23,14 @@ def whole_percent(share: float) -> str:
     >>> [whole_percent(v) for v in (0, 0.004, 0.657, 0.996, 1)]
     ['0', '<1', '66', '>99', '100']
     """
-    if 0 < share < 0.01:  # noqa: PLR2004
-        return "<1"
-    return ">99" if 0.99 < share < 1 else f"{share * 100:.0f}"  # noqa: PLR2004
-
-
-def points(gained: float) -> str:
-    """Return a difference of two shares in percentage points, signed, with one decimal.
-
-    >>> [points(v) for v in (0.2532, -0.004, 0.0, 0.00001)]
-    ['+25.3', '-0.4', '0', '0']
-    """
-    text = f"{gained * 100:+.1f}"
-    return "0" if float(text) == 0 else text
+    return formats.percent(share, 0).removesuffix("%").replace(" ", "")
 
 
 def value_range(values: Sequence[float]) -> str:
     """Return the smallest and largest of values.
 
     >>> value_range([5.94, 93.03]), value_range([7.5]), value_range([])
-    ('5.940 to 93.03', '7.500', '-')
+    ('5.94 to 93.03', '7.5', '-')
     """
     if not values:
         return MISSING
@@ -99,7 +67,7 @@ def shown(text: object, limit: int = 120) -> str:
     """
     if text is None:
         return MISSING
-    line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(text))
+    line = printable(str(text))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import platform
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,8 +14,10 @@ from pathlib import Path
 
 from assets.commands import doctor_home
 from assets.commands.cli import readable
+from assets.commands.screen import write_line
 from pipelines.vocab.specs import tokenizer_spec
 from pipelines.workloads.sets import workloads
+from warehouse.declared.formats import quantity
 from warehouse.errors import KappaError
 from warehouse.hardware_rows.tokenizer_names import tokenizer_names
 from warehouse.home.code_version import code_version
@@ -53,7 +56,8 @@ def doctor(options: argparse.Namespace) -> int:
     home = Home(home_path(options.home))
     findings = list(_findings(home))
     for finding in findings:
-        print(masked(f"{'ok' if finding.is_fine else 'no':3} {finding.what:28} {finding.how}"))
+        mark = ("ok", "green") if finding.is_fine else ("no", "bold red")
+        write_line([mark, (masked(f"  {finding.what:28} {finding.how}"), "")], sys.stdout)
     return 0 if all(finding.is_fine for finding in findings if finding.what in NEEDED) else 1
 
 
@@ -91,7 +95,7 @@ def _disk(what: str, path: Path) -> Finding:
     return Finding(
         free >= NEEDED_BYTES,
         what,
-        f"{free / 1e9:,.0f} GB free at {there}; the full sets need about {NEEDED_BYTES / 1e9:.0f} GB",
+        f"{quantity(free, 'B')} free at {there}; the full sets need about {quantity(NEEDED_BYTES, 'B')}",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from pipelines.hardware.machines import read_sources
 from warehouse.database.engine import fetch, read_only
 from warehouse.database.spill import left_spilled
+from warehouse.declared.formats import quantity
 from warehouse.declared.tables import TABLES
 from warehouse.errors import KappaError
 from warehouse.hardware_rows.reference_tables import USER_TABLES
@@ -136,7 +137,7 @@ def _part(home: Home, part: str, pattern: str, kind: str) -> str:
         return "none yet"
     _whole(home, note, part)
     files = [path for path in (home.current / part).resolve().rglob(pattern) if path.is_file()]
-    return f"{len(files)} {kind}, {_megabytes(files)}"
+    return f"{len(files)} {kind}, {_size(files)}"
 
 
 def generations(home: Home) -> str:
@@ -150,7 +151,7 @@ def generations(home: Home) -> str:
         folder = home.generations / str(number)
         if not (folder / NOTE).is_file():
             raise KappaError(f"{folder} is not whole", f"it has no {NOTE}", "move it away")
-        parts.append(f"{number} ({_megabytes(folder.rglob('*'))})")
+        parts.append(f"{number} ({_size(folder.rglob('*'))})")
     if not parts:
         return "none yet"
     return f"{', '.join(parts)}; the last {KEPT_GENERATIONS} stay, and what was replaced within {KEPT_S // 60} minutes"
@@ -162,7 +163,7 @@ def staging(home: Home) -> str:
     for name, is_sample in (("real data sets", False), ("sample", True)):
         products = home.staging(is_sample=is_sample)
         if names := products.names(""):
-            parts.append(f"{name}: {len(names)} products, {_megabytes(products.root.rglob('*'))}")
+            parts.append(f"{name}: {len(names)} products, {_size(products.root.rglob('*'))}")
     return "; ".join(parts) or "empty"
 
 
@@ -178,7 +179,7 @@ def left_over(home: Home) -> str:
         return f"a run is going on ({len(working)} steps write)"
     stale, runs = [*drafts, *home.left_over()], _open_runs(home)
     if stale or runs:
-        what = f"{len(stale)} stale folders and files ({_megabytes(stale)}) and {runs} unfinished runs are left"
+        what = f"{len(stale)} stale folders and files ({_size(stale)}) and {runs} unfinished runs are left"
         raise KappaError(what, "a run was killed", "the next `kappa run` takes them away and goes on from there")
     return "nothing"
 
@@ -192,10 +193,10 @@ def beside(home: Home) -> str:
     logs, spilled = (sorted(home.generations.glob(f"*/{name}")) for name in (WAL, SPILL))
     if not (found := [*logs, *spilled]):
         if killed := left_spilled():
-            what = f"{', '.join(map(str, killed))} ({_megabytes(killed)}) is left"
+            what = f"{', '.join(map(str, killed))} ({_size(killed)}) is left"
             raise KappaError(what, "a query that spilled was killed", "the next `kappa run` removes it")
         return "nothing"
-    names = ", ".join(f"{path} ({_megabytes([path])})" for path in found)
+    names = ", ".join(f"{path} ({_size([path])})" for path in found)
     is_used = any(is_open(path.with_suffix(""), for_writing=path in logs) for path in found)
     remedy = "the next `kappa run` removes what lies there"
     why = "a program has the database open" if is_used else "a program that was killed left it"
@@ -217,7 +218,7 @@ def _open_runs(home: Home) -> int:
     raise KappaError(f"{path} cannot be read", "SQLite does not open it", "mend permissions, or move it away")
 
 
-def _megabytes(paths: Iterable[Path]) -> str:
+def _size(paths: Iterable[Path]) -> str:
     """Return the size of files and of those below folders, each counted once."""
     files = {file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()}
-    return f"{sum(file.stat().st_size for file in files) / 1e6:,.1f} MB"
+    return quantity(sum(file.stat().st_size for file in files), "B")

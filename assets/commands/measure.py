@@ -6,10 +6,10 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
-from assets.commands.crit.lines import scaled
 from pipelines.measure import timing
 from pipelines.measure.timing import HOST_LINK, Device, Measured, accelerator_of
 from pipelines.measure.torch_device import open_device
+from warehouse.declared.formats import quantity
 from warehouse.hardware_rows.rows import user_folder
 from warehouse.hardware_rows.user_rows import put_rows
 from warehouse.home.home import Home, home_path
@@ -59,4 +59,4 @@ def summary_text(found: Measured) -> str:
     """Return what was measured as lines for a person."""
     row = found.summary
     head = f"{row['device_name']} as {row['accelerator']} over {row['link']}, PyTorch {row['torch_version']}"
-    return "\n".join([head, *(f"{label:<28} {scaled(row[name], unit):>14}" for label, name, unit in _LINES)])
+    return "\n".join([head, *(f"{label:<28} {quantity(row[name], unit):>14}" for label, name, unit in _LINES)])

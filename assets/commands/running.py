@@ -11,11 +11,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assets.commands.screen import showing_steps, text_table
 from assets.graph.dagster_errors import in_our_words
 from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
 from pipelines.workloads.sets import workload, workloads
 from warehouse.database.engine import fetch, read_only
 from warehouse.database.spill import remove_left_spilled
+from warehouse.declared.formats import cell, number
 from warehouse.errors import KappaError
 from warehouse.home.generation import REPORT, replace_report
 from warehouse.home.home import Home, home_path
@@ -53,7 +55,11 @@ def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: boo
         KappaError: the home cannot be used, or another run holds it.
         Exception: whatever a step raised; the last good generation is as it was.
     """
-    show_progress()
+    with showing_steps():
+        _build(home, names, tokenizers, is_sample=is_sample)
+
+
+def _build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: bool) -> None:
     home.set_older_aside()
     home.prepare()
     before = home.current_note()
@@ -114,16 +120,6 @@ def instance_folder(home: Home) -> Path:
     return folder
 
 
-def show_progress() -> None:
-    """Send what the steps tell to standard error."""
-    if not LOG.handlers:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("kappa: %(message)s"))
-        LOG.addHandler(handler)
-    LOG.setLevel(logging.INFO)
-    LOG.propagate = False
-
-
 PARTS = """
 SELECT workload, ours::BIGINT AS counted, value::BIGINT AS published FROM paper_comparison
 WHERE metric = 'records' AND NOT is_full_set AND ours IS NOT NULL ORDER BY workload
@@ -142,20 +138,18 @@ GROUP BY ALL ORDER BY workload, counting DESC, metric, tokenizer
 
 def print_result(home: Home) -> None:
     """Print the percentile table of the current generation and where to go from here."""
-    from assets.commands.terminal import text_table  # noqa: PLC0415
-
     note = home.current_note() or {}
     with read_only(home.database()) as connection:
         rows = fetch(connection, PERCENTILE_TABLE)
         parts = fetch(connection, PARTS).to_pylist()
-    print(text_table(rows))
+    print(text_table(rows, cell, sys.stdout))
     print(
         "kappa_ratio over turns that reuse something (K > 0); cached_tokens (K) and prefill_tokens (T) over all turns."
     )
     if note.get("is_sample"):
         print("sample: generated text, not the data sets")
     elif parts:
-        told = ", ".join(f"{row['workload']} {row['counted']:,} of {row['published']:,}" for row in parts)
+        told = ", ".join(f"{row['workload']} {number(row['counted'])} of {number(row['published'])}" for row in parts)
         print(f"only parts of the published sets were counted (records): {told}")
     print(f"generation {note.get('generation')} in {home.path}")
     print(f"report: {home.path / REPORT / 'report.html'}")
@@ -172,8 +166,8 @@ def refresh(options: argparse.Namespace) -> int:
         )
     series: list[tuple[str, str, str]] = [tuple(entry) for entry in note["series"]]
     if options.check:
-        show_progress()
-        return CHANGED if changed_files(home) else 0
+        with showing_steps():
+            return CHANGED if changed_files(home) else 0
     build(home, list(dict.fromkeys(s[0] for s in series)), list(dict.fromkeys(s[1] for s in series)), is_sample=False)
     print_result(home)
     return 0

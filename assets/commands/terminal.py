@@ -1,4 +1,4 @@
-"""Rows as text for a terminal and for scripts: an aligned table, CSV, JSON, Parquet. Large results are streamed."""
+"""Rows for a terminal and for scripts: an aligned table, CSV, JSON, Parquet. Large results are streamed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import IO
@@ -17,6 +17,8 @@ from typing import IO
 import pyarrow as pa
 
 from assets.commands.output import written
+from assets.commands.screen import text_table
+from warehouse.declared.formats import number, printable, raw
 from warehouse.errors import KappaError, UsageError
 
 SHOWN_ROWS = 1000
@@ -25,53 +27,6 @@ FORMATS_BY_SUFFIX = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet"
 EXPLAINED = ["explain_key", "explain_value"]
 _QUOTED = re.compile(r'[",\r\n]')
 _encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
-
-
-def text_table(data: pa.Table) -> str:
-    """Return an aligned table: numbers to the right, NULL as an empty cell.
-
-    >>> print(text_table(pa.table({"name": ["a", "bb"], "n": [1, 22]})))
-    name   n
-    a      1
-    bb    22
-    """
-    columns = [[_cell(value) for value in data.column(n).to_pylist()] for n in range(data.num_columns)]
-    numeric = [_is_number(data.schema.field(n).type) for n in range(data.num_columns)]
-    names = [_cell(name) for name in data.column_names]
-    widths = [max(len(name), *map(len, column), 0) for name, column in zip(names, columns, strict=True)]
-    rows = [names, *zip(*columns, strict=True)]
-    lines = [
-        "  ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join(lines)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _cell(value: object) -> str:
-    """Return a value as text that cannot steer the terminal."""
-    if isinstance(value, Decimal) and value == value.to_integral_value():
-        value = int(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) >= 10_000 else str(value)  # noqa: PLR2004 - four digits read well as they are
-    if isinstance(value, float):
-        return _number(value)
-    text = "" if value is None else str(value)
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
-
-
-def _number(value: float) -> str:
-    """Return a number with four significant digits or all before the point; powers of ten where it must be."""
-    if value == 0:
-        return "0"
-    if 1000 <= abs(value) < 1e9:  # noqa: PLR2004
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
 
 
 def chosen_format(given: str | None, output: Path | None) -> str:
@@ -91,10 +46,16 @@ def chosen_format(given: str | None, output: Path | None) -> str:
     return FORMATS_BY_SUFFIX[suffix]
 
 
-def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, output: Path | None) -> None:
+def write_rows(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    form: str,
+    output: Path | None,
+    shown: Callable[[object], str] = raw,
+) -> None:
     """Write rows in one of the formats `table`, `csv`, `json`, `parquet`, to a file or to standard output.
 
-    A statement that gives no columns, such as SET, leaves nothing to show.
+    A statement that gives no columns, such as SET, leaves nothing to show. `shown` writes a value of a table.
 
     Raises:
         KappaError: Parquet was asked for without a file, or the file cannot be written.
@@ -110,7 +71,7 @@ def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, form: str, 
         elif form == "json":
             _write_json(batches, schema, stream)
         else:
-            _write_table(batches, schema, stream)
+            _write_table(batches, schema, stream, shown)
 
 
 @contextlib.contextmanager
@@ -125,9 +86,12 @@ def _text_output(output: Path | None) -> Iterator[IO[str]]:
         yield stream
 
 
-def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
+def _write_table(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str], shown: Callable[[object], str]
+) -> None:
     if schema.names == EXPLAINED:
-        stream.writelines(f"{_cell(line)}\n" for batch in batches for plan in batch.column(1) for line in _lines(plan))
+        plans = (str(plan) for batch in batches for plan in batch.column(1))
+        stream.writelines(f"{printable(line)}\n" for plan in plans for line in plan.split("\n"))
         return
     kept: list[pa.RecordBatch] = []
     rows = 0
@@ -135,13 +99,9 @@ def _write_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: I
         if rows < SHOWN_ROWS:
             kept.append(batch.slice(0, SHOWN_ROWS - rows))
         rows += batch.num_rows
-    stream.write(text_table(pa.Table.from_batches(kept, schema)) + "\n")
+    stream.write(text_table(pa.Table.from_batches(kept, schema), shown, stream) + "\n")
     if rows > SHOWN_ROWS:
-        stream.write(f"... {rows - SHOWN_ROWS:,} more rows; --format csv, json or parquet writes them all\n")
-
-
-def _lines(text: pa.StringScalar) -> list[str]:
-    return str(text.as_py()).split("\n")
+        stream.write(f"... {number(rows - SHOWN_ROWS)} more rows; --format csv, json or parquet writes them all\n")
 
 
 def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:

@@ -6,9 +6,10 @@ import re
 import sys
 from pathlib import Path
 
-from assets.commands.terminal import text_table
+from assets.commands.querying import BATCH_ROWS
+from assets.commands.screen import text_table
 from assets.docs.pages import FOLDER
-from warehouse.database.engine import fetch, read_only
+from warehouse.database.engine import read_only, stream
 from warehouse.home.home import Home
 
 PAGE = FOLDER / "sql.md"
@@ -20,7 +21,7 @@ def with_output(text: str, home: Home) -> str:
     with read_only(home.database()) as connection:
 
         def rendered(match: re.Match[str]) -> str:
-            rows = fetch(connection, match["query"])
+            rows = stream(connection, match["query"], BATCH_ROWS, "table").read_all()
             return f"```sql\n{match['query']}```\n\n```text\n{text_table(rows)}\n```\n"
 
         return _EXAMPLE.sub(rendered, text)

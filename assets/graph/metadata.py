@@ -11,6 +11,7 @@ import pyarrow as pa
 from reports.markdown import escape
 from warehouse.checks.tables import Violation, counted
 from warehouse.declared.dictionary import dictionary
+from warehouse.declared.formats import raw
 from warehouse.declared.schema import Table
 
 PREVIEW_ROWS = 8
@@ -59,8 +60,7 @@ def markdown(data: pa.Table) -> str:
 
 
 def _cell(value: object) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
-    return escape(text)[:400]
+    return escape(raw(value))[:400]
 
 
 def check_result(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from warehouse.declared.formats import quantity
 from warehouse.declared.schema import Field
 
 if TYPE_CHECKING:
@@ -147,10 +148,7 @@ def power_of_ten(exponent: float) -> str:
     >>> [power_of_ten(e) for e in (-2, 0, 3, 5, 6)]
     ['0.01', '1', '1k', '100k', '1M']
     """
-    for limit, suffix in ((9, "G"), (6, "M"), (3, "k")):
-        if exponent >= limit:
-            return f"{10 ** (exponent - limit):g}{suffix}"
-    return f"{10.0**exponent:g}"
+    return quantity(10.0**exponent, "").replace(" ", "")
 
 
 def log_axis(axis: XAxis | YAxis, most: int = 10) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reports.data import CHAT, COST_MODEL, TEXT, Platform, ReportData, Row
-from reports.format import number, percent
+from reports.format import percent
 from reports.page import Grid
 from reports.sections.result import STARS, bound_range
+from warehouse.declared.formats import number
 from warehouse.declared.hardware_fields import COST_MODELS
 from warehouse.declared.tables import MODELS
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from reports.data import ReportData, Row
-from reports.format import MISSING, PERCENT, number, points
+from reports.format import PERCENT
 from reports.page import Grid
+from warehouse.declared.formats import MISSING, exact, number, points
 from warehouse.declared.tables import PAPER_VALUES
 
 _COLUMNS = (
@@ -47,21 +48,12 @@ def _row(row: Row) -> tuple[str, ...]:
     residual = row["residual"]
     return (
         row["quantity"],
-        printed(row["printed"]),
+        exact(row["printed"]),
         number(row["reproduced"]),
         MISSING if residual is None else points(residual) + PERCENT,
         value_words(row),
         row["why"] or MISSING,
     )
-
-
-def printed(value: float) -> str:
-    """Return a printed value without digits that were not printed.
-
-    >>> [printed(v) for v in (14.3, 1_060_000.0, 3.4e-05, 82.0)]
-    ['14.3', '1,060,000', '3.4e-05', '82']
-    """
-    return f"{value:,.12g}" if abs(value) >= 1 else f"{value:.6g}"
 
 
 def is_measurement(row: Row) -> bool:

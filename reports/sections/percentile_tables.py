@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from reports.data import ReportData, Row
 from reports.figures import boundness
-from reports.format import MISSING, is_hypothetical, listing, number, percent
+from reports.format import is_hypothetical, listing, percent
 from reports.page import Grid
 from warehouse.declared.fields import METRICS, PERCENTILES
+from warehouse.declared.formats import MISSING, number
 from warehouse.declared.tables import PAPER_COMPARISON, TURNS
 from warehouse.declared.tables import PERCENTILES as PERCENTILES_TABLE
 

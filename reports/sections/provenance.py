@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
-
 from reports.data import ReportData, Row
-from reports.format import number, shown
+from reports.format import shown
 from reports.page import Grid
+from warehouse.declared.formats import cell, number
 from warehouse.declared.schema import Table
 from warehouse.declared.tables import GENERATIONS, REJECTS, SOURCES, SUMMARY, TOKENIZERS
 
@@ -81,11 +80,5 @@ def _cells(rows: list[Row], names: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _cell(value: object) -> str:
-    """Return a cell; text from outside on one line.
-
-    >>> _cell(1234), _cell(dt.datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=dt.UTC))
-    ('1,234', '2026-01-02 03:04:05')
-    """
-    if isinstance(value, dt.datetime):
-        return value.strftime("%Y-%m-%d %H:%M:%S")
-    return number(value) if isinstance(value, int) and not isinstance(value, bool) else shown(value)
+    """Return a cell; text from outside on one line."""
+    return shown(cell(value))

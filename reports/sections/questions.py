@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from reports.data import COST_MODEL, ReportData, Row
 from reports.design_answers import Answers, answers, crit_of, share_of, title, workloads_of
-from reports.format import MISSING, number, percent, percent_range, points, value_range
+from reports.format import percent, percent_range, value_range
 from reports.page import Grid
+from warehouse.declared.formats import MISSING, number, points
 from warehouse.declared.hardware_fields import KAPPA_CRIT
 
 

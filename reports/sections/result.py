@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from reports.data import COST_MODEL, Platform, ReportData, Row
 from reports.figures.style import SAMPLE_MARK
-from reports.format import is_hypothetical, listing, number, percent, percent_range
+from reports.format import is_hypothetical, listing, percent, percent_range
 from reports.page import Grid
+from warehouse.declared.formats import number
 from warehouse.declared.tables import BOUNDNESS, KAPPA_CRIT, MODELS, SUMMARY
 
 HALF = 0.5
@@ -72,7 +73,7 @@ def parts_sentence(data: ReportData) -> str:
     if data.is_sample:
         return ""
     parts = [
-        f"{row['workload']} {row['ours']:,.0f} of {row['value']:,.0f}"
+        f"{row['workload']} {number(row['ours'])} of {number(row['value'])}"
         for row in data.comparison
         if row["metric"] == "records" and row["ours"] is not None and not row["is_full_set"]
     ]

@@ -27,6 +27,7 @@ HOMES = {
     "duckdb": "warehouse",
     "seaborn": "reports",
     "matplotlib": "reports",
+    "rich": "assets.commands.screen",
     "transformers": "pipelines.counting.engines",
     "tokenizers": "pipelines.counting.engines",
     "fastokens": "pipelines.counting.engines",
@@ -41,6 +42,7 @@ HEAVY = (
     "huggingface_hub",
     "tokenizers",
     "pydantic",
+    "rich",
 )
 
 
@@ -94,7 +96,7 @@ def test_packages_import_along_the_arrows() -> None:
 
 @pytest.mark.parametrize("library", HOMES)
 def test_a_library_is_imported_in_its_home_alone(library: str) -> None:
-    """Dagster in assets, DuckDB in warehouse, drawing in reports, the token counters in pipelines.counting.engines."""
+    """Each library has the home that `HOMES` names: a package, or one module."""
     home = HOMES[library]
     users = {name for name, target, _ in imports() if target.split(".")[0] == library}
     assert {name for name in users if name != home and not name.startswith(f"{home}.")} == set()

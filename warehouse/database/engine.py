@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 MEMORY_LIMIT = "1GB"
 THREADS = 2
-_PLACE = re.compile(r"\s+LINE (?P<line>\d+): (?P<text>.*)\n(?P<indent> *)(?P<marks>\^+)\s*$")
 # What to do about an error, by DuckDB's own words; the first that fits.
 _REMEDIES = tuple(
     (re.compile(words), remedy)
@@ -108,11 +107,14 @@ def checked(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[
     """
     import duckdb  # noqa: PLC0415 - half a second
 
+    connection.execute("SET errors_as_json = true")
     try:
         _check_one_answer(connection.extract_statements(query))
         return connection.sql(query, params=parameters or None)
     except duckdb.Error as error:
-        raise query_failure(_placed(connection, query, error)) from error
+        raise query_failure(_placed(connection, query, error), query) from error
+    finally:
+        connection.execute("RESET errors_as_json")
 
 
 def stream(
@@ -130,9 +132,10 @@ def stream(
 
     relation = checked(connection, query)
     try:
-        return _told(shown(relation, form).to_arrow_reader(batch_rows))
+        connection.execute("SET errors_as_json = true")
+        return _told(shown(relation, form).to_arrow_reader(batch_rows), query)
     except duckdb.Error as error:
-        raise query_failure(error) from error
+        raise query_failure(error, query) from error
 
 
 def _check_one_answer(statements: list[duckdb.Statement]) -> None:
@@ -146,71 +149,53 @@ def _check_one_answer(statements: list[duckdb.Statement]) -> None:
 
 
 def _placed(connection: duckdb.DuckDBPyConnection, query: str, error: duckdb.Error) -> duckdb.Error:
-    """Return the error that says in which line the mistake is.
-
-    Only `execute` tells that of names and types, and only where one statement stands alone: blanks take the place of
-    those before it.
-    """
+    """Return the error that says where the mistake is: of names and types only `execute` tells that."""
     import duckdb  # noqa: PLC0415 - half a second
 
-    if _PLACE.search(str(error)) is not None:
-        return error
-    before = ""
-    try:
-        for statement in connection.extract_statements(query):
-            connection.execute(before + statement.query)
-            before += re.sub(r"\S", " ", statement.query)
-    except duckdb.Error as same:
-        return same
+    if "{" not in str(error):
+        try:
+            connection.execute(query)
+        except duckdb.Error as same:
+            return same
     return error
 
 
-def _told(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+def _told(reader: pa.RecordBatchReader, query: str) -> pa.RecordBatchReader:
     """Return the same rows; an error while they are computed is told in our words."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
             yield from reader
         except (pa.ArrowInvalid, OSError) as error:
-            raise query_failure(error) from error
+            raise query_failure(error, query) from error
 
     return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
-def query_failure(error: Exception) -> KappaError:
+def query_failure(error: Exception, query: str) -> KappaError:
     """Return DuckDB's own words, with the line and the words of the mistake and what to do about it, as ours."""
-    told = str(error)
+    told, place = str(error), ""
+    kind, _, report = told.partition(": ")
+    # The kind of error, then an object with message and place, as `errors_as_json` has it.
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        found = json.loads(report)
+        told = f"{kind}: {found['exception_message']}"
+        place = _place(query, *map(int, json.loads(found["location"])))
     remedy = next(remedy for words, remedy in _REMEDIES if words.search(told))
-    return KappaError("the query failed", _PLACE.sub(_place, told), remedy)
+    return KappaError("the query failed", told + place, remedy)
 
 
-def _place(match: re.Match[str]) -> str:
-    """Return a mark under a line as words, with its column where the line is shown from its begin.
+def _place(query: str, start: int, size: int) -> str:
+    r"""Return a place, in bytes of the query, as line, column and words.
 
-    One sign stands for a whole word. The mark is where it is seen on a terminal.
+    >>> _place("SELECT 'ä',\n nope", 14, 4)
+    '; line 2, column 2, at `nope`'
     """
-    line = match["text"]
-    column = _seen(line, len(match["indent"]) - len(f"LINE {match['line']}: "))
-    rest = line[column:]
-    word = re.match(r"\w+|.|$", rest)
-    marked = rest[: len(match["marks"])] if len(match["marks"]) > 1 or word is None else word[0]
-    where = "" if line.startswith("...") else f", column {column + 1}"
-    return f"; line {match['line']}{where}, at `{marked.strip()}`"
-
-
-def _seen(line: str, cells: int) -> int:
-    r"""Return how many characters of a line fill so many cells of a terminal: a tab none here, a wide one two.
-
-    >>> _seen("ab日本c", 4), _seen("\t\tab", 1)
-    (3, 3)
-    """
-    for n, character in enumerate(line):
-        width = 0 if character == "\t" or unicodedata.combining(character) else 1
-        width += unicodedata.east_asian_width(character) in "WF"
-        if cells < width or (cells == 0 and width):
-            return n
-        cells -= width
-    return len(line)
+    text = query.encode()
+    before = text[:start].decode(errors="replace")
+    words = text[start : start + size].decode(errors="replace")
+    column = len(before) - before.rfind("\n")
+    return f"; line {before.count(chr(10)) + 1}, column {column}, at `{words.strip().partition(chr(10))[0]}`"
 
 
 def one_file(path: Path) -> str:

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from duckdb.sqltypes import DuckDBPyType
 
 _INTEGERS = {f"{sign}{size}" for sign in ("", "u") for size in ("tinyint", "smallint", "integer", "bigint")}
-_PLAIN = _INTEGERS | {"boolean", "float", "double", "varchar", "null"}
+_PLAIN = _INTEGERS | {"double", "varchar", "null"}
 # What a format takes as it is; all else is cast to VARCHAR.
 _KEPT = {
     "csv": _PLAIN,
-    "table": _PLAIN | {"hugeint", "decimal"},
-    "json": _PLAIN | {"hugeint", "decimal", "blob"},
+    "table": _PLAIN | {"boolean", "hugeint", "decimal"},
+    "json": _PLAIN | {"boolean", "float", "hugeint", "decimal", "blob"},
 }
 
 

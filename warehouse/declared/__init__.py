@@ -1,1 +1,1 @@
-"""What a table is: fields, units, bounds, tables as code. No rows, no files, no SQL engine."""
+"""What a table is: fields, units, bounds, tables as code; how a value is written. No rows, no files, no SQL engine."""

@@ -20,6 +20,7 @@ from pipelines.hardware import caveats
 from pipelines.hardware.bandwidth import parse_bytes_per_s
 from pipelines.hardware.machines import SUSTAINED_FRACTION_DENSE, SUSTAINED_FRACTION_MOE, Sources, read_sources
 from pipelines.hardware.ratios import fitting_platforms, kappa_crit_rows
+from warehouse.declared.formats import cell
 from warehouse.errors import KappaError
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder
 from warehouse.home.home import home_path
@@ -63,12 +64,12 @@ def crit(options: argparse.Namespace) -> int:
             print(answer_text(found))
             return 0
         table = pa.Table.from_pylist([answer.row for answer in found])
-        write_rows(table.to_batches(), table.schema, options.format, output)
+        write_rows(table.to_batches(), table.schema, options.format, output, cell)
         return 0
     is_read = options.format == "table" and output is None
     schema = SHOWN if is_read else COLUMNS
     table = pa.Table.from_pylist(rows, schema=schema)
-    write_rows(table.to_batches(), schema, options.format, output)
+    write_rows(table.to_batches(), schema, options.format, output, cell)
     if is_read:
         print(_legend(rows, options.sustained_fraction))
     return 0

@@ -5,40 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from warehouse.declared.formats import number, percent, yes_or_no
+from warehouse.declared.formats import quantity as scaled
+
 Row = dict[str, Any]
 # Label, a column that has to be there, and the cell.
 Line = tuple[str, str, Callable[[Row], str]]
-
-
-def scaled(value: float | None, unit: str) -> str:
-    """Return a quantity with a decimal prefix.
-
-    >>> scaled(54.4e9, "B/s"), scaled(0.0166, "s"), scaled(None, "s")
-    ('54.4 GB/s', '16.6 ms', '-')
-    """
-    if value is None:
-        return "-"
-    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m")):
-        if abs(value) >= factor and not (unit == "s" and factor > 1):
-            return f"{value / factor:.4g} {prefix}{unit}"
-    return "0 " + unit if value == 0 else f"{value * 1e6:.4g} u{unit}"
-
-
-def number(value: float | None) -> str:
-    """Return a number as a person reads it: four digits, or all of them with commas."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004 - where commas begin
-
-
-def percent(value: float | None) -> str:
-    """Return a share as percent with three digits."""
-    return "-" if value is None else f"{100 * value:.3g} %"
-
-
-def yes_or_no(value: bool | None) -> str:
-    """Return yes, no, or - where it is not known."""
-    return "-" if value is None else "yes" if value else "no"
 
 
 def words(value: str | None) -> str:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from assets.commands.crit.answers import Answer
-from assets.commands.crit.lines import (
-    TURN,
-    number,
-    pays,
-    percent,
-    rate,
-    scaled,
-    seconds,
-    words,
-    workload_lines,
-    yes_or_no,
-)
+from assets.commands.crit.lines import TURN, pays, rate, seconds, words, workload_lines
 from assets.commands.crit.sources import confidence_cell, confidence_words
-from assets.commands.terminal import text_table
+from assets.commands.screen import text_table
 from pipelines.hardware import caveats
+from warehouse.declared.formats import number, percent, yes_or_no
+from warehouse.declared.formats import quantity as scaled
 
 Row = dict[str, Any]
 MOST_BLOCKS = 3
@@ -83,7 +75,8 @@ def _table(found: list[Answer]) -> str:
     ]
     cells = [[form(answer.row) for answer in found] for _, form in columns]
     return text_table(
-        pa.Table.from_arrays([pa.array(column, pa.string()) for column in cells], [c for c, _ in columns])
+        pa.Table.from_arrays([pa.array(column, pa.string()) for column in cells], [c for c, _ in columns]),
+        stream=sys.stdout,
     )
 
 

@@ -82,7 +82,7 @@ def test_what_a_killed_query_left(temporary: Path, database: Path) -> None:
     (left,) = temporary.iterdir()
     with spilling() as ours:
         assert left_spilled() == [left]
-        with pytest.raises(KappaError, match=r"kappa-spill-\w+ \(2.0 MB\) is left, a query .* the next `kappa run`"):
+        with pytest.raises(KappaError, match=r"kappa-spill-\w+ \(2 MB\) is left, a query .* the next `kappa run`"):
             doctor_home.beside(Home(database.parent))
         remove_left_spilled()
         assert list(temporary.iterdir()) == [Path(ours)]

@@ -126,7 +126,7 @@ class TestTier:
         assert row["kappa_crit"] == pytest.approx(18.118, abs=1e-3)
         assert row["pcie_overhead"] == pytest.approx(1024 / row["kappa_crit"])
         text = said(*self.NAMES, "--tier-share", "0.5")
-        assert "kappa_crit 18.12 with 50 % of the cache behind tier nvme-gen5-x4 (14.5 GB/s" in text
+        assert "kappa_crit 18.12 with 50.0 % of the cache behind tier nvme-gen5-x4 (14.5 GB/s" in text
         assert "11.47 with all of it there, 43.04 over pcie5-x16 alone" in text
 
     def test_all_of_it_by_default(self, crit: Crit) -> None:
