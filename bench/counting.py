@@ -34,7 +34,7 @@ from pipelines.vocab.files import TokenizerFile, fetch_tokenizer
 from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
 from pipelines.workloads.sets import workload
 from warehouse.home.home import Home
-from warehouse.home.staging import identity_of
+from warehouse.home.products import identity_of
 
 THREADS = 2
 PASSES = ("cold", "warm")

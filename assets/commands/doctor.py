@@ -15,12 +15,12 @@ from pathlib import Path
 from assets.commands import doctor_home
 from assets.commands.cli import readable
 from assets.commands.screen import write_line
+from pipelines.steps.inputs import code_version
 from pipelines.vocab.specs import tokenizer_spec
 from pipelines.workloads.sets import workloads
 from warehouse.declared.formats import quantity
 from warehouse.errors import KappaError
 from warehouse.hardware_rows.tokenizer_names import tokenizer_names
-from warehouse.home.code_version import code_version
 from warehouse.home.home import Home, home_path
 from warehouse.masking import masked
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 
 from pipelines.steps.building import WAREHOUSE
-from warehouse.home.code_version import code_version
+from pipelines.steps.inputs import inputs_of
 from warehouse.home.generation import DATABASE
 from warehouse.home.home import Home
-from warehouse.home.staging import Product, Staging, identity_of
+from warehouse.home.products import Product, identity_of
+from warehouse.home.staging import Staging
 
 REPORT = "report"
 LOG = logging.getLogger("kappa")
@@ -19,11 +20,11 @@ def stage_report(staging: Staging) -> Product:
     from reports.report import write_report  # noqa: PLC0415 - drawing is slow to import
 
     warehouse = staging.require(WAREHOUSE)
-    identity = identity_of(step=REPORT, warehouse=warehouse.identity, code=code_version("reports"))
-    if (product := staging.reuse_whole(REPORT, identity)) is not None:
+    inputs = inputs_of(REPORT, warehouse=warehouse.identity)
+    if (product := staging.reuse_whole(REPORT, identity_of(**inputs))) is not None:
         return product
     LOG.info("drawing the report")
-    with staging.build(REPORT, identity) as draft:
+    with staging.build(REPORT, inputs=inputs) as draft:
         files = write_report(warehouse.file(DATABASE), draft.folder)
         draft.meta.update(warehouse=warehouse.identity, files=[str(path.relative_to(draft.folder)) for path in files])
     return staging.require(REPORT)

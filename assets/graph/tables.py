@@ -13,7 +13,8 @@ from assets.graph.resources import KappaHome
 from pipelines.steps import tables
 from pipelines.steps.building import build_warehouse
 from pipelines.steps.product_names import table_name
-from pipelines.steps.series import TURNS_FILE
+from pipelines.steps.series import series
+from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.checks.tables import Violation, counted, not_monotone, other_turns, violations
 from warehouse.checks.turns import other_contexts
 from warehouse.declared.tables import TABLES
@@ -69,7 +70,7 @@ def differing_contexts(staging: Staging, percentiles: pa.Table) -> list[Violatio
     """Return the percentiles of context_tokens that are not those of K + T of the staged turns."""
     names = ("workload", "tokenizer", "counting")
     found = []
-    for part in tables.series(staging):
+    for part in series(staging):
         turns = pq.read_table(part.file(TURNS_FILE), columns=["cached_tokens", "prefill_tokens"])
         masks = [pc.equal(percentiles[name], part.meta[name]) for name in names]
         found += other_contexts(percentiles.filter(pc.and_(pc.and_(*masks[:2]), masks[2])), turns)
@@ -79,7 +80,7 @@ def differing_contexts(staging: Staging, percentiles: pa.Table) -> list[Violatio
 def differing_turns(staging: Staging) -> list[Violation]:
     """Return the turns that not every tokenizer of a workload sees, text and chat each by itself."""
     by_workload: dict[tuple[str, str], dict[str, pa.Table]] = {}
-    for part in tables.series(staging):
+    for part in series(staging):
         turns = pq.read_table(part.file(TURNS_FILE), columns=["session_id", "turn_index"])
         by_workload.setdefault((part.meta["workload"], part.meta["counting"]), {})[part.meta["tokenizer"]] = turns
     found = [(names, other_turns(by_tokenizer)) for names, by_tokenizer in by_workload.items()]

@@ -9,15 +9,20 @@ import pyarrow.parquet as pq
 from assets.graph.metadata import DECLARED, check_result, definition_metadata, table_dictionary, table_metadata
 from assets.graph.resources import KappaHome
 from pipelines.sessions.messages import MESSAGES_SCHEMA
-from pipelines.steps import product_names, series
+from pipelines.steps import product_names
+from pipelines.steps.chat_turns import count_chat_turns
+from pipelines.steps.conversations import read_conversations
+from pipelines.steps.counts import count_tokens
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file
+from pipelines.steps.text_turns import derive_turns
+from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.specs import TokenizerSpec
 from pipelines.workloads.declaration import Workload
 from warehouse.checks.tables import Violation, counted, other_counts, other_fingerprints, unbalanced, violations
 from warehouse.checks.turns import rules_of, turn_violations
 from warehouse.declared.tables import TURNS
 from warehouse.hardware_rows.rows import load_reference
-from warehouse.home.staging import Product
+from warehouse.home.products import Product
 from warehouse.masking import without_secrets
 
 
@@ -77,7 +82,7 @@ def conversations_asset(workload: Workload) -> dg.AssetsDefinition:
     )
     @without_secrets
     def conversations(kappa: KappaHome) -> dg.MaterializeResult:
-        meta = series.read_conversations(kappa.staging(), workload).meta
+        meta = read_conversations(kappa.staging(), workload).meta
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": meta["messages"],
@@ -140,7 +145,7 @@ def counts_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     )
     @without_secrets
     def token_counts(kappa: KappaHome) -> dg.MaterializeResult:
-        product = series.count_tokens(kappa.staging(), workload, tokenizer)
+        product = count_tokens(kappa.staging(), workload, tokenizer)
         meta = product.meta
         columns = (
             "tokens",
@@ -179,7 +184,7 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     )
     @without_secrets
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
-        product = series.derive_turns(kappa.staging(), workload, tokenizer)
+        product = derive_turns(kappa.staging(), workload, tokenizer)
         metadata, results = _turns_shown(product, workload)
         fingerprint = _fingerprint_result(kappa, product, tokenizer)
         return dg.MaterializeResult(metadata=metadata, check_results=[*results, fingerprint])
@@ -202,7 +207,7 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     )
     @without_secrets
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
-        product = series.count_chat_turns(kappa.staging(), workload, tokenizer)
+        product = count_chat_turns(kappa.staging(), workload, tokenizer)
         metadata, results = _turns_shown(product, workload)
         results += [*_count_results(product), _fingerprint_result(kappa, product, tokenizer)]
         return dg.MaterializeResult(metadata=metadata, check_results=results)
@@ -224,7 +229,7 @@ def _turn_checks(key: dg.AssetKey, kind: str, counting: str) -> list[dg.AssetChe
 
 
 def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
-    data = pq.read_table(product.file(series.TURNS_FILE)).cast(TURNS.arrow_schema)
+    data = pq.read_table(product.file(TURNS_FILE)).cast(TURNS.arrow_schema)
     found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, product.meta["counting"])}
     results = [check_result(product.name, name, broken) for name, broken in found.items()]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results

@@ -15,14 +15,12 @@ from pathlib import Path
 from random import Random
 
 from warehouse.errors import KappaError
-from warehouse.home.code_version import code_version
+from warehouse.home.reached_code import code_of
 
 # Yields each file of a repository: its path there, and what it holds.
 Sample = Callable[[Random], Iterator[tuple[str, bytes]]]
 # The repository of each set, and its sample.
 Samples = Sequence[tuple[str, Sample]]
-# Whose code decides what is generated: where it changed, an old sample is written anew.
-SOURCES = ("pipelines/generated", "pipelines/workloads")
 DEFAULT_SEED = 20260119
 MARKER = "SAMPLE.json"
 # A folder of a killed run is dropped after this: long enough not to be one that is still being written.
@@ -97,8 +95,10 @@ def _hash_file(path: Path) -> str:
 
 
 def _marker(root: Path, samples: Samples, seed: int) -> dict[str, object]:
+    makers = (f"{sample.__module__}:{sample.__qualname__}" for _, sample in samples)
     return {
-        "code": code_version(*SOURCES),
+        # Where it changed, an old sample is written anew.
+        "code": code_of(f"{__name__}:_write_files", *makers),
         "sets": [repo_id for repo_id, _ in samples],
         "seed": seed,
         "sha256": _hash_files(root),

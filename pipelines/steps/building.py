@@ -10,17 +10,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.steps.inputs import code_version, inputs_of
+from pipelines.steps.makers.origins import raw_of
 from pipelines.steps.product_names import conversations_name, table_name
-from pipelines.steps.series import TURNS_FILE
-from pipelines.steps.tables import STAGED, raw_of, read_table, series, some, table_identity, table_of
+from pipelines.steps.series import series, some
+from pipelines.steps.tables import STAGED, read_table, table_identity, table_of
+from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.database.build import build_database
 from warehouse.declared.tables import GENERATIONS, TABLES
 from warehouse.errors import KappaError
-from warehouse.home.code_version import code_version
 from warehouse.home.generation import DATABASE, LAKE
 from warehouse.home.home import Home
 from warehouse.home.lake import files_of, write_lake
-from warehouse.home.staging import Product, Staging, identity_of
+from warehouse.home.products import Product, identity_of
+from warehouse.home.staging import Staging
 
 WAREHOUSE = "warehouse"
 LOG = logging.getLogger("kappa")
@@ -30,14 +33,16 @@ def build_warehouse(staging: Staging, home: Home, run_id: str, started_at: datet
     """Put every staged table into one database file and a lake, ready to be published as the next generation."""
     parts = some(series(staging))
     tables = [_current_table(staging, table) for table in STAGED]
-    content = identity_of(step=WAREHOUSE, code=code_version(), tables=[p.identity for p in [*parts, *tables]])
+    inputs = inputs_of(WAREHOUSE, made_from={product.name: product.identity for product in [*parts, *tables]})
+    content = identity_of(**inputs)
     if (product := _published(staging, home, content)) is not None:
         return product
     generation = home.next_generation()
-    identity = identity_of(content=content, generation=generation)
+    inputs |= {"generation": generation}
+    identity = identity_of(**inputs)
     if (product := staging.reuse_whole(WAREHOUSE, identity)) is not None:
         return product
-    with staging.build(WAREHOUSE, identity) as draft:
+    with staging.build(WAREHOUSE, inputs=inputs) as draft:
         files = _lake_files(draft.folder / LAKE, generation, parts, tables)
         note = {"generation": generation, "run_id": run_id, "started_at": started_at, "finished_at": datetime.now(UTC)}
         earlier = _earlier_generations(staging, home, is_sample=parts[0].meta["is_sample"])

@@ -12,7 +12,8 @@ from pipelines.vocab.files import TokenizerFile, fetch_tokenizer
 from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec
 from pipelines.workloads.declaration import Workload
 from warehouse.errors import KappaError
-from warehouse.home.staging import Product, Staging, identity_of
+from warehouse.home.products import Product, identity_of
+from warehouse.home.staging import Staging
 
 LOG = logging.getLogger("kappa")
 
@@ -85,10 +86,11 @@ def fetch_tokenizer_file(staging: Staging, spec: TokenizerSpec, *, offline: bool
         "fingerprint": file.fingerprint, "bytes": file.bytes, "local": str(file.path),
     }  # fmt: skip
     inputs = {key: value for key, value in notes.items() if key != "local"}
-    name, identity = tokenizer_name(spec.name), identity_of(step="tokenizer", **inputs)
+    inputs |= {"step": "tokenizer", "max_context_tokens": spec.max_context_tokens}
+    name, identity = tokenizer_name(spec.name), identity_of(**inputs)
     if (product := staging.reuse(name, identity)) is not None:
         return staging.amend(product, local=notes["local"])
-    with staging.build(name, identity) as draft:
+    with staging.build(name, inputs=inputs) as draft:
         draft.meta.update(tokenizer=spec.name, max_context_tokens=spec.max_context_tokens, **notes)
     return staging.require(name)
 

@@ -22,7 +22,8 @@ from warehouse.declared.schema import Table
 from warehouse.declared.tables import PERCENTILES, TURNS
 from warehouse.home.contents import contents_of
 from warehouse.home.home import Home
-from warehouse.home.staging import CONTENTS, META
+from warehouse.home.products import CONTENTS
+from warehouse.home.staging import META
 
 CHAT, DOCUMENTS = "turns/sharegpt/llama-3.1/text", "turns/narrativeqa/llama-3.1/text"
 Row = dict[str, Any]

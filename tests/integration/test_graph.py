@@ -34,7 +34,8 @@ from warehouse.declared.fields import COUNTINGS
 from warehouse.declared.tables import TABLES
 from warehouse.home.contents import contents_of
 from warehouse.home.home import Home
-from warehouse.home.staging import CONTENTS, META, Product, Staging
+from warehouse.home.products import CONTENTS, Product
+from warehouse.home.staging import META, Staging
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 COUNTS, TURNS = "token_counts/finqa/qwen3", "turns/finqa/qwen3/text"

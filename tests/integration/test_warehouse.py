@@ -23,7 +23,7 @@ from pipelines.steps import series
 from warehouse.declared.schema import DUCKDB_TYPES, Table
 from warehouse.declared.tables import TABLES
 from warehouse.home.generation import NOTE
-from warehouse.home.staging import Product
+from warehouse.home.products import Product
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 MACHINE = ("--model", "qwen3-235b-a22b", "--accelerator", "h100-sxm", "--link", "pcie5-x16")

@@ -1,4 +1,4 @@
-"""Which code made a product: version and a hash of the sources. Changed code never reuses an old product."""
+"""Versions of what makes a product: the package, its data files and the libraries. Code is in `reached_code`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,36 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 DISTRIBUTION = "kappa-offload"
-_ROOT = Path(__file__).resolve().parents[2]
-_SUFFIXES = (".py", ".sql", ".csv", ".toml", ".jinja", ".html")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def package_version() -> str:
     """Return the installed version, or `0+unknown` in a bare checkout."""
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "0+unknown"
+    return library_version(DISTRIBUTION) or "0+unknown"
 
 
 @cache
-def code_version(*packages: str) -> str:
-    """Return version and 12 hex digits over the sources of the packages (by default those that make the tables)."""
-    digest = hashlib.sha256()
-    for package in packages or ("pipelines", "tokenizers", "warehouse"):
-        for path in sorted((_ROOT / package).rglob("*")):
-            if path.suffix in _SUFFIXES and path.is_file():
-                digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + path.read_bytes())
-    return f"{package_version()}+{digest.hexdigest()[:12]}"
+def library_version(distribution: str) -> str:
+    """Return the version of an installed library, an empty text where it is not installed."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
+
+
+@cache
+def data_of(pattern: str, root: Path = ROOT) -> dict[str, str]:
+    """Return the `short_hash` of each data file that a pattern such as `warehouse/sql/*.sql` finds, by its path.
+
+    Raises:
+        FileNotFoundError: it finds none.
+    """
+    found = {str(path.relative_to(root)): short_hash(path.read_bytes()) for path in sorted(root.glob(pattern))}
+    if not found:
+        raise FileNotFoundError(root / pattern)
+    return found
+
+
+def short_hash(content: bytes) -> str:
+    """Return 12 hex digits of the sha256."""
+    return hashlib.sha256(content).hexdigest()[:12]

@@ -39,7 +39,8 @@ from warehouse.home.generation import (
 )
 from warehouse.home.layout import LAYOUT, check_layout, is_older, layout_of, set_aside
 from warehouse.home.path_names import check_name
-from warehouse.home.staging import CONTENTS, Product, Staging
+from warehouse.home.products import CONTENTS, Product
+from warehouse.home.staging import Staging
 
 KEPT_GENERATIONS = 3
 KEPT_S = 3600

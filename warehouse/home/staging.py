@@ -8,55 +8,23 @@ and a run that was killed finds what it had finished.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
+import logging
 import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from warehouse.errors import KappaError
 from warehouse.home.contents import contents_of, differences
 from warehouse.home.locks import hold, remove_unheld
+from warehouse.home.products import CONTENTS, INPUTS, Draft, Inputs, Product, changes, identity_of
 
 META = "meta.json"
 HEAD = "HEAD"
-CONTENTS = "contents"
-
-
-def identity_of(**inputs: object) -> str:
-    """Return a hash of named inputs: 32 hex digits of the sha256 over their canonical JSON."""
-    canonical = json.dumps(inputs, sort_keys=True, default=str, ensure_ascii=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
-
-
-@dataclass(frozen=True)
-class Product:
-    """One finished product: its folder, its identity and what the step noted about it."""
-
-    name: str
-    folder: Path
-    identity: str
-    meta: dict[str, Any]
-
-    def file(self, name: str) -> Path:
-        """Return the path of one of its files."""
-        return self.folder / name
-
-    def is_whole(self) -> bool:
-        """Return whether every byte is as it was built; reads all of them."""
-        return not differences(self.folder, self.meta.get(CONTENTS, {}), is_deep=True)
-
-
-@dataclass
-class Draft:
-    """A product under construction: write files into `folder`, notes into `meta`."""
-
-    folder: Path
-    meta: dict[str, Any] = field(default_factory=dict)
+LOG = logging.getLogger("kappa")
 
 
 class Staging:
@@ -123,22 +91,34 @@ class Staging:
         return Product(product.name, product.folder, product.identity, meta)
 
     @contextmanager
-    def build(self, name: str, identity: str, *, is_deep: bool = True) -> Iterator[Draft]:
+    def build(
+        self, name: str, identity: str = "", *, inputs: Inputs | None = None, is_deep: bool = True
+    ) -> Iterator[Draft]:
         """Yield a draft; when the block ends without an error the draft becomes the newest product of that name.
 
         Args:
             name: what the product is called.
-            identity: a hash of everything that it depends on.
+            identity: a hash of everything that it depends on; by default that of `inputs`.
+            inputs: everything that it depends on, by name; it is noted, and what changed since the newest is told.
             is_deep: note the sha256 of every file beside its size, as `reuse_whole` needs it; that reads every byte.
         """
-        place = self.root / name
+        place, identity = self.root / name, identity or identity_of(**inputs or {})
+        self._tell_why(name, inputs or {})
         with _named(place), self._new_draft(place) as draft:
             yield draft
-            draft.meta[CONTENTS] = contents_of(draft.folder, is_deep=is_deep)
-            (draft.folder / META).write_text(json.dumps(draft.meta, indent=1, sort_keys=True), "utf8")
+            draft.meta |= {CONTENTS: contents_of(draft.folder, is_deep=is_deep), INPUTS: inputs}
+            notes = json.dumps(draft.meta, indent=1, sort_keys=True, default=str)
+            (draft.folder / META).write_text(notes, "utf8")
             with self._alone():
                 self._adopt(draft.folder, place / identity)
                 self._point(place, identity)
+
+    def _tell_why(self, name: str, inputs: Inputs) -> None:
+        """Log which inputs are not those of the newest product: why the step is done again."""
+        newest = self.newest(name)
+        before = newest.meta.get(INPUTS) if newest else None
+        if before and inputs and (changed := changes(before, inputs)):
+            LOG.info("%s is made again: %s changed", name, ", ".join(changed))
 
     @contextmanager
     def _new_draft(self, place: Path) -> Iterator[Draft]:

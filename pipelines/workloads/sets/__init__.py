@@ -27,6 +27,12 @@ def workloads() -> dict[str, Workload]:
     return found
 
 
+def module_of(name: str) -> str:
+    """Return the name of the module that declares a workload."""
+    modules = (f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__))
+    return next(module for module in modules if importlib.import_module(module).WORKLOAD.name == name)
+
+
 def samples() -> Samples:
     """Return the repository of every workload with what generates its sample."""
     return [(one.repo_id, one.sample) for one in workloads().values()]

@@ -18,7 +18,7 @@ from warehouse.errors import KappaError
 from warehouse.home import home as module
 from warehouse.home.generation import DATABASE, LAKE, NOTE, REPORT, replace_report
 from warehouse.home.home import KEPT_S, Home
-from warehouse.home.staging import Product
+from warehouse.home.products import Product
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import pytest
 
 from warehouse.errors import KappaError
 from warehouse.home import staging as module
-from warehouse.home.staging import HEAD, META, Staging, identity_of
+from warehouse.home.products import identity_of
+from warehouse.home.staging import HEAD, META, Staging
 
 
 def build(staging: Staging, identity: str, text: str = "x", name: str = "step/a") -> None:

@@ -1,0 +1,114 @@
+"""Why is this made again? Here is what the product of each step depends on: `inputs_of` says it for every step.
+
+A product's identity is the hash of its inputs, and its `meta.json` holds them. Where they are not those of the newest
+product, the step is done again and the log names the inputs that changed. DECISIONS.md says why it is done this way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import Any, NamedTuple
+
+from pipelines.vocab.specs import tokenizer_spec
+from pipelines.workloads.sets import module_of, workload, workloads
+from warehouse.hardware_rows.tokenizer_names import tokenizer_folder
+from warehouse.home.code_version import data_of, library_version, package_version, short_hash
+from warehouse.home.products import Inputs, identity_of
+from warehouse.home.reached_code import code_of
+
+ENGINES = ("fastokens", "tokenizers")
+
+
+class Step(NamedTuple):
+    """What decides the product of a step, whatever it is made from.
+
+    Attributes:
+        code: The functions that make it, as `warehouse.home.reached_code.code_of` takes them.
+        data: Patterns of the data files that they read, see `warehouse.home.code_version.data_of`.
+        libraries: The libraries whose version decides a value in it.
+    """
+
+    code: tuple[str, ...]
+    data: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+
+
+_ROWS = "warehouse/reference/*.csv"
+_WRITTEN = "warehouse.home.lake:write_table"
+_HARDWARE = Step(("pipelines.steps.makers.hardware:hardware", _WRITTEN), (_ROWS,))
+STEPS = {
+    "conversations": Step(("pipelines.steps.conversations:read_conversations",)),
+    "counts": Step(("pipelines.steps.counts:count_tokens",)),
+    "text": Step(("pipelines.steps.text_turns:derive_turns",)),
+    "chat": Step(("pipelines.steps.chat_turns:count_chat_turns",)),
+    "sources": Step(("pipelines.steps.makers.origins:sources", _WRITTEN)),
+    "tokenizers": Step(("pipelines.steps.makers.origins:tokenizers", _WRITTEN)),
+    "rejects": Step(("pipelines.steps.makers.origins:rejects", _WRITTEN)),
+    "percentiles": Step(
+        ("pipelines.steps.makers.statistics:percentiles", _WRITTEN), ("warehouse/sql/percentiles.sql",), ("duckdb",)
+    ),
+    "summary": Step(
+        ("pipelines.steps.makers.statistics:summary", _WRITTEN), ("warehouse/sql/summary.sql",), ("duckdb",)
+    ),
+    **dict.fromkeys(("models", "accelerators", "links", "platforms", "kappa_crit"), _HARDWARE),
+    "headlines": Step(("pipelines.steps.makers.hardware:headlines", _WRITTEN), (_ROWS,)),
+    "published": Step(("pipelines.steps.makers.hardware:published", _WRITTEN), ("warehouse/reference/published.csv",)),
+    "boundness": Step(("pipelines.steps.makers.limits:boundness_rows", _WRITTEN), (_ROWS,)),
+    "design_questions": Step(("pipelines.steps.makers.limits:design_question_rows", _WRITTEN), (_ROWS,)),
+    "warehouse": Step(("pipelines.steps.building:build_warehouse",), ("warehouse/sql/*.sql",), ("duckdb",)),
+    "report": Step(("reports.report:write_report",), ("reports/template.html",), ("matplotlib", "seaborn")),
+}
+
+
+def inputs_of(step: str, **made_from: object) -> Inputs:
+    """Return everything that the product of a step depends on, by name: what changes none of it changes no product.
+
+    Args:
+        step: A key of `STEPS`.
+        made_from: The identities of the products before it, and what else it is given.
+    """
+    code, data, libraries = STEPS[step]
+    found = {path: content for pattern in data for path, content in data_of(pattern).items()}
+    versions = {name: library_version(name) for name in libraries}
+    return {"step": step, "code": code_of(*code), "data": found, "libraries": versions, **made_from}
+
+
+def conversations_inputs(raw: dict[str, Any]) -> Inputs:
+    """Return what the conversations read from these files depend on: the code of their set too, not that of others."""
+    contents = [(file["path"], file["sha256"]) for file in raw["files"]]
+    return inputs_of("conversations", reader=_reader(raw["workload"]), workload=raw["workload"], files=contents)
+
+
+def counts_inputs(conversations: str, fingerprint: str, *, distrusted: bool) -> Inputs:
+    """Return what the counts of these conversations by a tokenizer depend on, see `pipelines.steps.distrust`."""
+    engines = {name: library_version(name) for name in ENGINES[distrusted:]}
+    return inputs_of("counts", conversations=conversations, fingerprint=fingerprint, engines=engines)
+
+
+def turns_inputs(counts: str, workload_name: str, tokenizer: str, counting: str) -> Inputs:
+    """Return what the turns out of these counts depend on; by `chat` the template of the tokenizer too."""
+    template = {"template": template_facts(tokenizer)} if counting == "chat" else {}
+    return inputs_of(counting, counts=counts, kind=workload(workload_name).kind, **template)
+
+
+def template_facts(tokenizer: str) -> dict[str, Any]:
+    """Return what is known of a tokenizer's chat template, with a hash of its text in the place of its path."""
+    facts = tokenizer_spec(tokenizer).template
+    text = short_hash(facts.file.read_bytes()) if facts.file else ""
+    return {**dataclasses.asdict(facts), "file": text}
+
+
+@cache
+def code_version() -> str:
+    """Return the version of kappa and 12 hex digits over all that makes the tables: code, data files, tokenizers."""
+    parts: list[object] = [inputs_of(name) for name in STEPS if name != "report"]
+    folder = tokenizer_folder()
+    parts += [_reader(name) for name in workloads()]
+    parts += [data_of(f"*.{kind}", folder) for kind in ("toml", "jinja")]
+    return f"{package_version()}+{identity_of(parts=parts)[:12]}"
+
+
+def _reader(name: str) -> dict[str, str]:
+    """Return the code that reads a workload's files, which its declaration names."""
+    return code_of(f"{module_of(name)}:WORKLOAD.read")

@@ -1,0 +1,31 @@
+"""The tables of sourced rows and what follows from them, a user's own rows included. No turn is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipelines.hardware.ratios import hardware_tables
+from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder
+from warehouse.home.staging import Staging
+
+
+def user_rows(staging: Staging) -> Path:
+    """Return the folder of the user's own rows, in the home folder that the products rest in."""
+    return user_folder(staging.root.parents[1])
+
+
+def hardware(staging: Staging) -> dict[str, pa.Table]:
+    """Return models, accelerators, links, platforms and kappa_crit."""
+    return hardware_tables(FOLDER, user_rows(staging))
+
+
+def headlines(staging: Staging) -> pa.Table:
+    """Return which models and platforms the report shows first."""
+    return load_reference("headlines", FOLDER, user_rows(staging))
+
+
+def published() -> pa.Table:
+    """Return the figures that were published elsewhere."""
+    return load_reference("published")
