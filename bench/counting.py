@@ -27,7 +27,7 @@ from bench.texts import KINDS, write_texts
 from pipelines.counting.engines import exact_counter, fast_counter
 from pipelines.io.arrow_text import byte_lengths
 from pipelines.sessions.messages import OWNERS, TEXTS, Messages
-from pipelines.steps import series
+from pipelines.steps import counts
 from pipelines.steps.fetching import fetch_tokenizer_file, tokenizer_file_of
 from pipelines.steps.product_names import conversations_name, counts_name
 from pipelines.vocab.files import TokenizerFile, fetch_tokenizer
@@ -59,7 +59,7 @@ def ours(file: TokenizerFile, folder: Path) -> Pass:
 
     def count() -> int:
         shutil.rmtree(staging.root / counts_name(WORKLOAD, file.spec.name), ignore_errors=True)
-        return int(series.count_tokens(staging, workload(WORKLOAD), file.spec.name).meta["tokens"])
+        return int(counts.count_tokens(staging, workload(WORKLOAD), file.spec.name).meta["tokens"])
 
     return count
 

@@ -21,8 +21,11 @@ from bench.full_size import REVISION
 from bench.measure import Measured, hand_back, measure, table
 from bench.text import Source
 from pipelines.fetch.hub import SampleHub
-from pipelines.steps import series
+from pipelines.steps.chat_turns import count_chat_turns
+from pipelines.steps.conversations import read_conversations
+from pipelines.steps.counts import count_tokens
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file
+from pipelines.steps.text_turns import derive_turns
 from pipelines.vocab.specs import tokenizer_specs
 from pipelines.workloads.sets import workload
 from warehouse.home.home import Home
@@ -118,11 +121,11 @@ def run_steps(root: Path, name: str) -> None:
     for spec in tokenizer_specs().values():
         fetch_tokenizer_file(staging, spec, offline=True)
     fetch_raw(staging, chosen, SampleHub(root, REVISION))
-    work: dict[str, Callable[[], object]] = {"read": lambda: series.read_conversations(staging, chosen)}
+    work: dict[str, Callable[[], object]] = {"read": lambda: read_conversations(staging, chosen)}
     for tokenizer in tokenizer_specs():
-        work[f"count {tokenizer}"] = partial(series.count_tokens, staging, chosen, tokenizer)
-        work[f"derive {tokenizer}"] = partial(series.derive_turns, staging, chosen, tokenizer)
-        work[f"chat {tokenizer}"] = partial(series.count_chat_turns, staging, chosen, tokenizer)
+        work[f"count {tokenizer}"] = partial(count_tokens, staging, chosen, tokenizer)
+        work[f"derive {tokenizer}"] = partial(derive_turns, staging, chosen, tokenizer)
+        work[f"chat {tokenizer}"] = partial(count_chat_turns, staging, chosen, tokenizer)
     when, cpu = {}, {}
     for label, step in work.items():
         begin, used = time.time(), time.process_time()

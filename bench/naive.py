@@ -22,7 +22,7 @@ from bench.large_inputs import write_chats
 from bench.measure import hand_back, measure, table
 from pipelines.io.json_array import Element, read_elements
 from pipelines.steps.product_names import turns_name
-from pipelines.steps.series import TURNS_FILE
+from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.files import fetch_tokenizer
 from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
 from warehouse.home.home import Home

@@ -19,10 +19,11 @@ from pipelines.fetch.hub import SampleHub
 from pipelines.sessions.messages import Messages
 from pipelines.sessions.rejects import REJECTED
 from pipelines.sessions.writing import ROLE_NAMES, SESSIONS, SessionsWriter
-from pipelines.steps import fetching
-from pipelines.steps import series as steps
+from pipelines.steps import counts, fetching
 from pipelines.steps.building import build_warehouse
+from pipelines.steps.conversations import read_conversations
 from pipelines.steps.tables import STAGED, stage_table
+from pipelines.steps.text_turns import derive_turns
 from pipelines.vocab.files import TokenizerFile
 from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec
 from pipelines.workloads.declaration import InputFile
@@ -149,11 +150,11 @@ class Lab:
     def turns(self, name: str, *tokenizers: str, revision: str = "r1") -> None:
         """Run every step up to the turns."""
         self.fetch(name, revision)
-        steps.read_conversations(self.staging, workload(name))
+        read_conversations(self.staging, workload(name))
         for tokenizer in tokenizers or ("llama-3.1",):
             fetching.fetch_tokenizer_file(self.staging, tokenizer_spec(tokenizer), offline=True)
-            steps.count_tokens(self.staging, workload(name), tokenizer)
-            steps.derive_turns(self.staging, workload(name), tokenizer)
+            counts.count_tokens(self.staging, workload(name), tokenizer)
+            derive_turns(self.staging, workload(name), tokenizer)
 
     def warehouse(self) -> int:
         """Stage every table, build the warehouse and publish it with a page; return the generation."""
@@ -176,7 +177,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
         return TokenizerFile(spec, path, "pypi:none", "1", spec.sha256, f"fingerprint of {spec.name}", 1)
 
     monkeypatch.setattr(fetching, "fetch_tokenizer", fetch)
-    monkeypatch.setattr(steps, "count_checked", _characters)
+    monkeypatch.setattr(counts, "count_checked", _characters)
     home = Home(tmp_path / "home")
     home.prepare()
     return Lab(tmp_path / "repositories", home.staging(is_sample=False), home)

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 from assets import interrupts
 from assets.commands.crit.options import add_crit_options
 from warehouse.errors import KappaError, UsageError
-from warehouse.home.code_version import package_version
 from warehouse.masking import MaskedStream, mask_log_records
+from warehouse.versions.installed import package_version
 
 FORMATS = ("table", "csv", "json", "parquet")
 

@@ -35,7 +35,6 @@ HOME: dict[str, Callable[[Home], str]] = {
     "warehouse": doctor_home.warehouse,
     "lake": doctor_home.lake,
     "report": doctor_home.report,
-    "left beside the tables": doctor_home.beside,
     "generations kept": doctor_home.generations,
     "staging": doctor_home.staging,
     "left by killed runs": doctor_home.left_over,

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.hardware.machines import read_sources
-from warehouse.database.engine import fetch, read_only
+from warehouse.database.engine import fetch, first_line, read_only
 from warehouse.database.spill import left_spilled
 from warehouse.declared.formats import quantity
 from warehouse.declared.tables import TABLES
 from warehouse.errors import KappaError
 from warehouse.hardware_rows.reference_tables import USER_TABLES
 from warehouse.hardware_rows.rows import FOLDER, load_reference, unread_files, user_files, user_folder
-from warehouse.home.generation import DATABASE, LAKE, NOTE, REPORT, SPILL, WAL, is_open
-from warehouse.home.home import KEPT_GENERATIONS, KEPT_S, Home
+from warehouse.home.generation import DATABASE, LAKE, NOTE, REPORT
+from warehouse.home.home import Home
 from warehouse.home.locks import is_held
+from warehouse.home.publishing import KEPT_GENERATIONS, KEPT_S
 
 HISTORY = Path("dagster") / "history" / "runs.db"
 OPEN_RUNS = """
@@ -79,9 +80,6 @@ def warehouse(home: Home) -> str:
         if home.current.is_symlink():
             raise KappaError(f"{home.current} leads nowhere", "its generation or note is gone", "run `kappa run` again")
         return "none yet: `kappa run --sample` or `kappa run` builds one"
-    path = home.current.resolve() / DATABASE
-    if is_open(path, for_writing=True):
-        raise KappaError(f"{path} is open for writing", "another program holds it", "close that program")
     _whole(home, note, DATABASE)
     kind = "sample" if note["is_sample"] else "real data sets"
     rows = _rows(home, note)
@@ -108,9 +106,10 @@ def _rows(home: Home, note: dict[str, Any]) -> dict[str, int]:
             query = 'SELECT count(*) AS n, bit_xor(hash(t)) AS h FROM "{}" t'
             counts = [fetch(connection, query.format(name)) for name in names]
         return {name: count["n"][0].as_py() for name, count in zip(names, counts, strict=True)}
+    except KappaError:
+        raise
     except Exception as error:
-        why = error.why if isinstance(error, KappaError) else str(error).strip().splitlines()[0]
-        raise KappaError(f"{path} is damaged", why, _again(note)) from error
+        raise KappaError(f"{path} is damaged", first_line(error), _again(note)) from error
 
 
 def lake(home: Home) -> str:
@@ -177,30 +176,11 @@ def left_over(home: Home) -> str:
     working = [path for path in drafts if is_held(path)]
     if working or home.is_locked("run"):
         return f"a run is going on ({len(working)} steps write)"
-    stale, runs = [*drafts, *home.left_over()], _open_runs(home)
+    stale, runs = [*drafts, *home.left_over(), *left_spilled()], _open_runs(home)
     if stale or runs:
         what = f"{len(stale)} stale folders and files ({_size(stale)}) and {runs} unfinished runs are left"
         raise KappaError(what, "a run was killed", "the next `kappa run` takes them away and goes on from there")
     return "nothing"
-
-
-def beside(home: Home) -> str:
-    """Return that no other program left files beside the published ones.
-
-    Raises:
-        KappaError: one did, or has them there now.
-    """
-    logs, spilled = (sorted(home.generations.glob(f"*/{name}")) for name in (WAL, SPILL))
-    if not (found := [*logs, *spilled]):
-        if killed := left_spilled():
-            what = f"{', '.join(map(str, killed))} ({_size(killed)}) is left"
-            raise KappaError(what, "a query that spilled was killed", "the next `kappa run` removes it")
-        return "nothing"
-    names = ", ".join(f"{path} ({_size([path])})" for path in found)
-    is_used = any(is_open(path.with_suffix(""), for_writing=path in logs) for path in found)
-    remedy = "the next `kappa run` removes what lies there"
-    why = "a program has the database open" if is_used else "a program that was killed left it"
-    raise KappaError(f"{names} is not kappa's", why, f"close that program: {remedy}" if is_used else remedy)
 
 
 def _open_runs(home: Home) -> int:

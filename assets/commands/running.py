@@ -60,7 +60,6 @@ def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: boo
 
 
 def _build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: bool) -> None:
-    home.set_older_aside()
     home.prepare()
     before = home.current_note()
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from warehouse.errors import KappaError
-from warehouse.home.reached_code import code_of
+from warehouse.versions.reached_code import code_of
 
 # Yields each file of a repository: its path there, and what it holds.
 Sample = Callable[[Random], Iterator[tuple[str, bytes]]]

@@ -112,6 +112,8 @@ def _earlier_generations(staging: Staging, home: Home, *, is_sample: bool) -> pa
     folders += [home.generations / str(number) for number in reversed(home.numbers())]
     for folder in folders:
         for path in files_of(GENERATIONS, folder / LAKE):
-            with suppress(FileNotFoundError, pa.ArrowInvalid):
+            # Damaged, or with other columns.
+            with suppress(FileNotFoundError, ValueError):
                 return pq.ParquetFile(path).read().cast(GENERATIONS.arrow_schema)
+    LOG.warning("the table generations begins anew: what was published before cannot be read")
     return GENERATIONS.rows([])

@@ -6,9 +6,9 @@ import logging
 
 from pipelines.steps.inputs import ENGINES
 from pipelines.steps.product_names import distrusted_name
-from warehouse.home.code_version import library_version
 from warehouse.home.products import Inputs, identity_of
 from warehouse.home.staging import Staging
+from warehouse.versions.installed import library_version
 
 LOG = logging.getLogger("kappa")
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from pipelines.vocab.specs import tokenizer_spec
 from pipelines.workloads.sets import module_of, workload, workloads
 from warehouse.hardware_rows.tokenizer_names import tokenizer_folder
-from warehouse.home.code_version import data_of, library_version, package_version, short_hash
 from warehouse.home.products import Inputs, identity_of
-from warehouse.home.reached_code import code_of
+from warehouse.versions.installed import data_of, library_version, package_version, short_hash
+from warehouse.versions.reached_code import code_of
 
 ENGINES = ("fastokens", "tokenizers")
 
@@ -24,8 +24,8 @@ class Step(NamedTuple):
     """What decides the product of a step, whatever it is made from.
 
     Attributes:
-        code: The functions that make it, as `warehouse.home.reached_code.code_of` takes them.
-        data: Patterns of the data files that they read, see `warehouse.home.code_version.data_of`.
+        code: The functions that make it, as `warehouse.versions.reached_code.code_of` takes them.
+        data: Patterns of the data files that they read, see `warehouse.versions.installed.data_of`.
         libraries: The libraries whose version decides a value in it.
     """
 

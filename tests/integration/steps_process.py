@@ -18,10 +18,10 @@ import duckdb
 from conftest import Lab, _characters
 from writes import Disk, watched_parquet
 
-from pipelines.steps import fetching, series
+from pipelines.steps import counts, fetching
+from pipelines.steps.inputs import code_version
 from pipelines.vocab.files import TokenizerFile
 from pipelines.vocab.specs import TokenizerSpec
-from warehouse.home.code_version import code_version
 from warehouse.home.home import Home
 
 
@@ -36,7 +36,7 @@ def fetch(spec: TokenizerSpec, folder: Path, *, offline: bool) -> TokenizerFile:
 def run(home: Home, repositories: Path, revision: str) -> None:
     """Do what `kappa run` does, without Dagster around it."""
     fetching.fetch_tokenizer = fetch  # type: ignore[assignment]
-    series.count_checked = _characters
+    counts.count_checked = _characters
     home.prepare()
     with home.lock("run"):
         staging = home.staging(is_sample=False)

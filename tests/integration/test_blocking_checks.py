@@ -16,7 +16,7 @@ from hub_stand_in import HubStandIn
 from kappa_process import Kappa
 from test_graph import checks, made, materialize
 
-from pipelines.steps import series
+from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.checks.turns import RULES
 from warehouse.declared.schema import Table
 from warehouse.declared.tables import PERCENTILES, TURNS
@@ -109,7 +109,7 @@ PLANTED: dict[str, tuple[str, str, int, dict[str, object]]] = {
 def test_a_turn_that_breaks_a_rule(home: Kappa, spoil: Callable[..., None], rule: str) -> None:
     """The check of that rule fails as an error with exactly the planted row; no table is made from the turns."""
     product, session, index, values = PLANTED[rule]
-    spoil(product, series.TURNS_FILE, TURNS, at(session, index, **values))
+    spoil(product, TURNS_FILE, TURNS, at(session, index, **values))
     result = materialize(home, product, "summary", "percentiles")
     check = checks(result)[f"{product}:{rule}"]
     assert (check.passed, check.blocking, check.severity) == (False, True, dg.AssetCheckSeverity.ERROR)
@@ -120,7 +120,7 @@ def test_a_turn_that_breaks_a_rule(home: Kappa, spoil: Callable[..., None], rule
 
 def test_a_turn_that_one_tokenizer_does_not_see(home: Kappa, spoil: Callable[..., None]) -> None:
     """`same_turns` fails with the one turn that the other tokenizer has, and names both; nothing is published."""
-    spoil(CHAT, series.TURNS_FILE, TURNS, lambda rows: [row for row in rows if row["session_id"] != "c"])
+    spoil(CHAT, TURNS_FILE, TURNS, lambda rows: [row for row in rows if row["session_id"] != "c"])
     before = home.state()
     result = materialize(home, "summary", "warehouse", "report", "generations")
     check = checks(result)["summary:same_turns"]

@@ -169,27 +169,13 @@ def test_a_home_that_cannot_be_written(empty: Kappa, command: tuple[str, ...], t
 
 @pytest.mark.parametrize("command", [("run", *SMALL), ("refresh",), ("sql", "SELECT 1"), ("report",)])
 def test_a_home_of_another_layout(empty: Kappa, command: tuple[str, ...]) -> None:
-    """A warehouse of a newer layout is refused by every command, one of an older one by readers; it stays as it is."""
+    """A warehouse of a newer or older layout is refused by every command in one line; it stays as it is."""
     layout = "2" if command[0] == "run" else "0"
     empty.home.mkdir()
     (empty.home / "LAYOUT").write_text(layout)
     (empty.home / "warehouse.duckdb").write_text("old")
     assert_one_line(empty(*command), f"layout {layout}")
     assert files_below(empty.home) == {"LAYOUT": layout.encode(), "warehouse.duckdb": b"old"}
-
-
-@pytest.mark.usefixtures("hub")
-def test_an_older_layout_is_set_aside(empty: Kappa, small: Kappa) -> None:
-    """A run says in one line where it moved the older warehouse, and builds anew."""
-    empty.home.mkdir()
-    (empty.home / "LAYOUT").write_text("0\n")
-    (empty.home / "warehouse.duckdb").write_text("old")
-    process = Kappa(empty.home, small.hf_home, small.endpoint)("run", *SMALL)
-    assert process.returncode == 0, process.stderr
-    (line,) = [line for line in process.stderr.splitlines() if "layout 0" in line]
-    assert line.endswith(f"it was moved to {empty.home / 'older-layout-0'}")
-    assert files_below(empty.home / "older-layout-0") == {"LAYOUT": b"0\n", "warehouse.duckdb": b"old"}
-    assert empty.generation == 1
 
 
 def test_no_space_by_a_limit(copy: Kappa, changed_finqa: Callable[[], str]) -> None:

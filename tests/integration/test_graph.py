@@ -23,10 +23,11 @@ from hub_stand_in import HubStandIn
 from kappa_process import ROOT, Kappa, errors_of, wait_until
 from tiny_sets import words
 
+from assets.graph import workloads as assets_of
 from assets.graph.definitions import SAMPLE_CONFIG, defs
 from assets.graph.resources import KappaHome
 from pipelines.counting import engines, verified
-from pipelines.steps import series
+from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.files import TokenizerFile
 from pipelines.vocab.specs import tokenizer_specs
 from pipelines.workloads.sets import workloads
@@ -187,7 +188,7 @@ def test_step_processes_of_the_multiprocess_executor(tmp_path: Path) -> None:
 
 def doubled(product: Product) -> Product:
     """Spoil staged turns: kappa_ratio is no longer K / T."""
-    path = product.file(series.TURNS_FILE)
+    path = product.file(TURNS_FILE)
     turns = pq.read_table(path)
     ratio = turns.schema.get_field_index("kappa_ratio")
     spoilt = pa.array(turns["kappa_ratio"].to_numpy() * 2)
@@ -200,8 +201,8 @@ def doubled(product: Product) -> Product:
 def test_a_blocking_check_stops_what_depends_on_it(copy: Kappa, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong turns fail their check with the rows that break it; no table is made, nothing is published."""
     before = copy.state()
-    derive = series.derive_turns
-    monkeypatch.setattr(series, "derive_turns", lambda *given: doubled(derive(*given)))
+    derive = assets_of.derive_turns
+    monkeypatch.setattr(assets_of, "derive_turns", lambda *given: doubled(derive(*given)))
     result = materialize(copy, TURNS, "summary", "percentiles", "warehouse", "report", "generations")
     assert not result.success
     check = checks(result)[f"{TURNS}:kappa_times_t"]

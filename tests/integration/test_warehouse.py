@@ -19,7 +19,8 @@ import pytest
 from kappa_process import Kappa, errors_of
 from test_graph import checks, made, materialize
 
-from pipelines.steps import series
+from assets.graph import workloads as assets_of
+from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.declared.schema import DUCKDB_TYPES, Table
 from warehouse.declared.tables import TABLES
 from warehouse.home.generation import NOTE
@@ -173,7 +174,7 @@ def test_a_set_of_another_size_only_warns(full: Kappa) -> None:
 
 def shifted(product: Product) -> Product:
     """Spoil staged turns: K of the first one is one token too many, and kappa_ratio goes with it."""
-    path = product.file(series.TURNS_FILE)
+    path = product.file(TURNS_FILE)
     turns = pq.read_table(path)
     cached = turns["cached_tokens"].to_numpy().copy()
     cached[0] += 1
@@ -189,8 +190,8 @@ def shifted(product: Product) -> Product:
 def test_turns_that_do_not_follow_are_not_published(copy: Kappa, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn that does not follow from its session stops the graph with its row; nothing is published."""
     before = copy.state()
-    derive = series.derive_turns
-    monkeypatch.setattr(series, "derive_turns", lambda *given: shifted(derive(*given)))
+    derive = assets_of.derive_turns
+    monkeypatch.setattr(assets_of, "derive_turns", lambda *given: shifted(derive(*given)))
     result = materialize(copy, TURNS, "summary", "warehouse", "report", "generations")
     found = checks(result)
     assert not result.success

@@ -1,12 +1,9 @@
-"""One published generation: its note, whether its files are as they were published, and who has its database open."""
+"""One published generation: its note, its report, and whether its files are as they were published."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
-import struct
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -16,10 +13,8 @@ from warehouse.home.contents import contents_of, differences
 
 NOTE = "generation.json"
 DATABASE, LAKE, REPORT = "warehouse.duckdb", "lake", "report"
-WAL, SPILL = f"{DATABASE}.wal", f"{DATABASE}.tmp"
+WAL = f"{DATABASE}.wal"
 _NOTED = ("generation", "warehouse", "report", "content", "is_sample", "series")
-# struct flock of 64-bit Linux: type, whence, start, length, process.
-_FLOCK = "hhqqi"
 
 
 def read_note(folder: Path) -> dict[str, Any] | None:
@@ -91,19 +86,3 @@ def replace_report(source: Path, generation: Path, **notes: object) -> None:
         others = {path: noted for path, noted in note["files"].items() if Path(path).parts[0] != REPORT}
         drawn = {f"{REPORT}/{path}": noted for path, noted in contents_of(target).items()}
         write_note(generation, {**note, "files": others | drawn, **notes})
-
-
-def is_open(database: Path, *, for_writing: bool) -> bool:
-    """Return whether another process has a database file open, by DuckDB's own lock on it.
-
-    A file must not be asked about while this process has it open: closing it here lets go of the lock.
-    """
-    if sys.platform != "linux":
-        return not for_writing
-    kind = fcntl.F_RDLCK if for_writing else fcntl.F_WRLCK
-    try:
-        with database.open("rb") as file:
-            answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(_FLOCK, kind, 0, 0, 0, 0))
-    except OSError:
-        return False
-    return bool(struct.unpack(_FLOCK, answer)[0] != fcntl.F_UNLCK)

@@ -24,9 +24,9 @@ from assets.commands.crit import command as crit
 from warehouse.database.build import build_database
 from warehouse.declared.tables import TABLES
 from warehouse.errors import KappaError
-from warehouse.home.code_version import package_version
 from warehouse.home.generation import DATABASE
 from warehouse.home.home import Home, home_path
+from warehouse.versions.installed import package_version
 
 ROOT = Path(__file__).parents[4]
 COMMANDS = {

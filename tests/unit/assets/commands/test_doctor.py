@@ -182,7 +182,7 @@ def test_the_sign_of_rows_that_cannot_be_used(
         (no_lake, "lake", ("is not whole", "lake/sources/sources-g1.parquet is missing", "run `kappa run`")),
         (no_generation, "warehouse", ("leads nowhere", "run `kappa run` again")),
         (no_note, "generations kept", ("generations/0 is not whole", "move it away")),
-        (a_log, "left beside the tables", ("warehouse.duckdb.wal", "the next `kappa run` removes")),
+        (a_log, "warehouse", ("is not whole", "warehouse.duckdb.wal holds changes", "run `kappa run`")),
         (drafts, "left by killed runs", ("2 stale folders", "0 unfinished runs", "the next `kappa run`")),
         (open_run, "left by killed runs", ("0 stale folders", "1 unfinished runs", "the next `kappa run`")),
     ],

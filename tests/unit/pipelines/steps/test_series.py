@@ -16,8 +16,13 @@ from pipelines.fetch.hub import SampleHub
 from pipelines.sessions import writing
 from pipelines.sessions.messages import OWNERS, TEXTS
 from pipelines.sessions.rejects import REJECTED
-from pipelines.steps import fetching, series
+from pipelines.steps import counts, fetching
+from pipelines.steps.chat_turns import count_chat_turns
+from pipelines.steps.conversations import read_conversations
 from pipelines.steps.product_names import conversations_name, counts_name, raw_name, turns_name
+from pipelines.steps.series import is_current
+from pipelines.steps.text_turns import derive_turns
+from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.files import fetch_tokenizer
 from pipelines.vocab.specs import tokenizer_spec
 from pipelines.workloads.sets import workload
@@ -35,7 +40,7 @@ SERIES = turns_name("sharegpt", "llama-3.1", "text")
 
 def turn_rows(staging: Staging, name: str = SERIES) -> list[tuple[Any, ...]]:
     """Return (session, turn_index, K, T, output, is_first_turn) of each turn."""
-    table = pq.read_table(staging.require(name).file(series.TURNS_FILE))
+    table = pq.read_table(staging.require(name).file(TURNS_FILE))
     assert violations(TURNS, table) == []
     assert not any(turn_violations(table, workload(name.split("/")[1]).kind, "text").values())
     columns = ("session_id", "turn_index", "cached_tokens", "prefill_tokens", "output_tokens", "is_first_turn")
@@ -86,7 +91,7 @@ def test_a_step_whose_inputs_did_not_change_does_nothing(lab: Any, chat: Chat, m
     lab.turns("sharegpt")
     names = (conversations_name("sharegpt"), counts_name("sharegpt", "llama-3.1"), SERIES)
     before = [lab.staging.require(name).identity for name in names]
-    monkeypatch.setattr(series, "count_checked", lambda *_, **__: pytest.fail("counted again"))
+    monkeypatch.setattr(counts, "count_checked", lambda *_, **__: pytest.fail("counted again"))
     lab.turns("sharegpt", revision="r2")
     # 3 products
     assert [lab.staging.require(name).identity for name in names] == before
@@ -108,7 +113,7 @@ def test_texts_that_were_damaged_are_read_anew(
     """A file of the same size that is none of its kind any more, or no UTF-8: one line, and the next run mends it."""
     lab.put("sharegpt", [chat("a", "human: a word", "gpt: yy", "human: x")], [])
     lab.fetch("sharegpt", "r1")
-    series.read_conversations(lab.staging, workload("sharegpt"))
+    read_conversations(lab.staging, workload("sharegpt"))
     path = lab.staging.require(conversations_name("sharegpt")).file(name)
     content = bytearray(path.read_bytes())
     start = content.index(place) if isinstance(place, bytes) else place % len(content)
@@ -127,9 +132,9 @@ def test_a_changed_file_is_counted_again(lab: Any, chat: Chat) -> None:  # noqa:
     lab.turns("sharegpt")
     lab.put("sharegpt", [chat("a", "human: xx")], [])
     lab.fetch("sharegpt", "r2")
-    series.read_conversations(lab.staging, workload("sharegpt"))
+    read_conversations(lab.staging, workload("sharegpt"))
     with pytest.raises(KappaError, match="older state"):
-        series.derive_turns(lab.staging, workload("sharegpt"), "llama-3.1")
+        derive_turns(lab.staging, workload("sharegpt"), "llama-3.1")
     lab.turns("sharegpt", revision="r2")
     # 2 characters now
     assert turn_rows(lab.staging) == [("a", 0, 0, 2, None, True)]
@@ -140,11 +145,11 @@ def test_nothing_usable(lab: Any, chat: Chat) -> None:  # noqa: ANN401
     lab.put("sharegpt", [chat("a", "gpt: r")], [])
     lab.fetch("sharegpt")
     with pytest.raises(KappaError, match="all 1 are rejected, the first one: 1 replies and no request"):
-        series.read_conversations(lab.staging, workload("sharegpt"))
+        read_conversations(lab.staging, workload("sharegpt"))
     lab.put("sharegpt", [], b"")
     lab.fetch("sharegpt")
     with pytest.raises(KappaError, match="its files are empty"):
-        series.read_conversations(lab.staging, workload("sharegpt"))
+        read_conversations(lab.staging, workload("sharegpt"))
     # no HEAD, no draft
     assert lab.staging.newest(conversations_name("sharegpt")) is None
     assert list((lab.staging.root / "conversations/sharegpt").iterdir()) == []
@@ -218,7 +223,7 @@ def test_a_miscount_that_only_prompts_show_is_published_nowhere(
     except KappaError as error:
         pytest.skip(f"the offline extra is not installed: {error}")
     monkeypatch.setattr(fetching, "fetch_tokenizer", lambda *_, **__: file)
-    count = series.count_checked
+    count = counts.count_checked
 
     def one_more(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - those of the function that it stands for
         counted = count(*args, **options)
@@ -226,17 +231,17 @@ def test_a_miscount_that_only_prompts_show_is_published_nowhere(
 
     lab.put("sharegpt", [chat("a", "human: Hello", "gpt: there", "human: world")], [])
     with monkeypatch.context() as patch:
-        patch.setattr(series, "count_checked", one_more)
+        patch.setattr(counts, "count_checked", one_more)
         lab.turns("sharegpt")
     with pytest.raises(KappaError, match="miscounts 1 messages of sharegpt"):
-        series.count_chat_turns(lab.staging, workload("sharegpt"), "llama-3.1")
-    assert not series.is_current(lab.staging, lab.staging.require(SERIES))
+        count_chat_turns(lab.staging, workload("sharegpt"), "llama-3.1")
+    assert not is_current(lab.staging, lab.staging.require(SERIES))
     lab.turns("sharegpt")
     # one token a word; the second turn has 1 + 1 cached
     assert [row[2:4] for row in turn_rows(lab.staging)] == [(0, 1), (2, 1)]
-    turns = series.count_chat_turns(lab.staging, workload("sharegpt"), "llama-3.1")
+    turns = count_chat_turns(lab.staging, workload("sharegpt"), "llama-3.1")
     assert {turns.meta["engine"], lab.staging.require(SERIES).meta["engine"]} == {"tokenizers"}
-    assert series.is_current(lab.staging, turns)
+    assert is_current(lab.staging, turns)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.steps import series as steps
+from pipelines.steps import counts
 from pipelines.steps.building import build_warehouse
 from pipelines.steps.product_names import table_name
-from pipelines.steps.tables import STAGED, read_table, series, stage_table
+from pipelines.steps.series import series
+from pipelines.steps.tables import STAGED, read_table, stage_table
 from pipelines.vocab.specs import tokenizer_specs
 from pipelines.workloads.sets import workload
 from warehouse.checks.tables import not_monotone, violations
@@ -228,7 +229,7 @@ class TestWarehouse:
 
     def test_the_steps_before_are_not_run_again(self, full: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ANN401
         """Publishing does not read or count."""
-        monkeypatch.setattr(steps, "count_checked", _interrupt)
+        monkeypatch.setattr(counts, "count_checked", _interrupt)
         full.warehouse()
         assert workload("finqa").kind == "documents"
 

@@ -17,11 +17,11 @@ import pytest
 from assets.commands import doctor_home
 from assets.graph.resources import refuse_sample_over_real
 from warehouse.errors import KappaError
-from warehouse.home.generation import NOTE, SPILL, WAL
+from warehouse.home.generation import NOTE, WAL
 from warehouse.home.home import Home
 
 RECORDS = [[{"Context": "F" * 9, "Question": "qq"}], [{"Context": "F" * 9, "Question": "q"}], []]
-LOOKS = (doctor_home.warehouse, doctor_home.lake, doctor_home.report, doctor_home.beside)
+LOOKS = (doctor_home.warehouse, doctor_home.lake, doctor_home.report)
 PART = Path("lake", "turns", "turns-g1-finqa-llama-3.1-text.parquet")
 DELETE = "import duckdb, os, sys\nc = duckdb.connect(sys.argv[1])\n{}c.execute('DELETE FROM turns')\n{}"
 
@@ -216,23 +216,10 @@ def test_files_are_read_only(made: Any) -> None:  # noqa: ANN401 - conftest's La
     assert {path.stat().st_mode & 0o777 for path in files} == {0o444}
 
 
-def test_left_beside(made: Any) -> None:  # noqa: ANN401 - conftest's Lab
-    """A log and spilled rows of killed programs are named, and gone after the next run."""
-    spilled = folder_of(made.home) / SPILL
-    spilled.mkdir()
-    (spilled / "duckdb_temp_storage-0.tmp").write_bytes(b"0" * 3_000_000)
-    assert f"{spilled} (3.0 MB) is not kappa's, a program that was killed left it, the next `kappa run`" in wrong(
-        made.home
-    )
-    assert made.warehouse() == 1
-    assert wrong(made.home) == ""
-
-
 @pytest.mark.parametrize("is_read_only", [True, False])
 def test_open_elsewhere(made: Any, *, is_read_only: bool) -> None:  # noqa: ANN401 - conftest's Lab
-    """A program that has it open for writing is to be closed; what a reader spills stays while it reads."""
-    path, spilled = folder_of(made.home) / "warehouse.duckdb", folder_of(made.home) / SPILL
-    spilled.mkdir()
+    """A program that has it open for writing is to be closed; one that reads disturbs nobody."""
+    path = folder_of(made.home) / "warehouse.duckdb"
     code = (
         "import duckdb, sys\nc = duckdb.connect(sys.argv[1], read_only=bool(int(sys.argv[2])))\nprint(1, flush=True)\n"
     )
@@ -241,11 +228,9 @@ def test_open_elsewhere(made: Any, *, is_read_only: bool) -> None:  # noqa: ANN4
         assert process.stdout is not None
         assert process.stdout.readline() == "1\n"
         told = wrong(made.home)
-        assert ("is open for writing, another program holds it, close that program" in told) != is_read_only
-        assert "a program has the database open, close that program" in told
+        assert ("close the program that has it open for writing" in told) != is_read_only
         assert "damaged" not in told
         assert made.warehouse() == 1
-        assert spilled.exists()
         process.communicate("")
     assert made.warehouse() == 1
     assert wrong(made.home) == ""

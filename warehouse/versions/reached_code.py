@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
 
-from warehouse.home.code_version import ROOT, short_hash
+from warehouse.versions.installed import ROOT, short_hash
 
 OURS = ("pipelines", "reports", "warehouse")
 # They keep a product, name it or tell of it, and decide no value in it.
