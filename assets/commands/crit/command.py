@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 
 from assets.commands.cli import home_path
-from assets.commands.crit.answers import answers
-from assets.commands.crit.checks import check_question, is_question
-from assets.commands.crit.names import settle_names
-from assets.commands.crit.sources import CONFIDENCES, SOURCES, confidence_cell, origins, pair_notes
 from assets.commands.crit.text import answer_text
 from assets.commands.output import output_path
 from assets.commands.terminal import chosen_format, write_rows
 from pipelines.hardware import caveats
 from pipelines.hardware.bandwidth import parse_bytes_per_s
 from pipelines.hardware.machines import SUSTAINED_FRACTION_DENSE, SUSTAINED_FRACTION_MOE, Sources, read_sources
+from pipelines.hardware.questions.answering import answers
+from pipelines.hardware.questions.checks import check_question, is_question
+from pipelines.hardware.questions.names import settle_names
+from pipelines.hardware.questions.origins import CONFIDENCES, SOURCES, confidence_cell, origins, pair_notes
 from pipelines.hardware.ratios import fitting_platforms, kappa_crit_rows
 from warehouse.errors import KappaError
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder
@@ -47,7 +47,8 @@ def crit(options: argparse.Namespace) -> int:
     Raises:
         KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
     """
-    user, output = user_folder(home_path(options.home)), output_path(options)
+    options.home = home_path(options.home)
+    user, output = user_folder(options.home), output_path(options)
     check_question(options)
     sources = replace(read_sources(FOLDER, user), sustained_fraction=options.sustained_fraction)
     settle_names(options, sources)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from assets.commands.crit.answers import Answer
 from assets.commands.crit.lines import (
     TURN,
     number,
@@ -20,9 +19,10 @@ from assets.commands.crit.lines import (
     workload_lines,
     yes_or_no,
 )
-from assets.commands.crit.sources import confidence_cell, confidence_words
 from assets.commands.terminal import text_table
 from pipelines.hardware import caveats
+from pipelines.hardware.questions.answering import Answer
+from pipelines.hardware.questions.origins import confidence_cell, confidence_words
 
 Row = dict[str, Any]
 MOST_BLOCKS = 3

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.commands.cli import main
-from assets.commands.crit.names import known_name
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.machines import read_sources
+from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.what_if import Setting, turn_answer
 from pipelines.hardware.workload_answers import nearest_rank, workload_answer
 from warehouse.errors import KappaError

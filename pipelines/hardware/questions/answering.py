@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from assets.commands.cli import home_path
-from assets.commands.crit.names import known_name
-from assets.commands.crit.sources import origins, pair_notes
 from pipelines.hardware import caveats, costs
 from pipelines.hardware.bandwidth import parse_bytes_per_s
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.machines import Sources, machine_of
+from pipelines.hardware.questions.names import known_name
+from pipelines.hardware.questions.origins import origins, pair_notes
 from pipelines.hardware.ratios import paper_ratios, printed_kappa_hw
 from pipelines.hardware.what_if import Setting, known_cost_models, turn_answer
 from pipelines.hardware.workload_answers import workload_answer
@@ -232,7 +231,7 @@ def read_turns(options: argparse.Namespace, tokenizer: str) -> Series:
         KappaError: there is no warehouse, or no such workload, counting or tokenizer in it.
     """
     counting = options.counting or "text"
-    with read_only(Home(home_path(options.home)).database()) as connection:
+    with read_only(Home(options.home).database()) as connection:
         samples = {row["workload"]: row["is_sample"] for row in fetch(connection, "FROM summary").to_pylist()}
         options.workload = known_name("workload", options.workload, samples)
         query = (
