@@ -223,8 +223,7 @@ class TestEveryModel:
         """What `is_known` says can be computed is computed, for a row without any figure of attention too."""
         put(user, LATENT, **dict.fromkeys((c for c in REFERENCE["models"].names if "attention_flops" in c), ""),
             mla_upprojection_flops_per_cached_token="")  # fmt: skip
-        model = read_sources(FOLDER, user).named("models", "ours")
-        assert model is not None
+        model = read_sources(FOLDER, user).models["ours"]
         assert costs.unknown(model, "attention") == ("attention_flops_per_token_pair",)
 
 
