@@ -46,7 +46,9 @@ def block_tokens(cached_tokens: Tokens, prefill_tokens: Tokens, block: int) -> t
     return reused, cached_tokens + prefill_tokens - reused
 
 
-def gqa_kv_bytes_per_token(layers: int, kv_heads: int, head_dim: int, v_head_dim: int, element_bytes: float) -> float:
+def gqa_kv_bytes_per_token(
+    layers: float, kv_heads: float, head_dim: float, v_head_dim: float, element_bytes: float
+) -> float:
     """Return bytes/token of a grouped-query cache: layers x kv_heads x (head_dim + v_head_dim) x element_bytes.
 
     Source: derivation: each layer keeps one key and one value of each key-value head.
@@ -57,7 +59,7 @@ def gqa_kv_bytes_per_token(layers: int, kv_heads: int, head_dim: int, v_head_dim
     return layers * kv_heads * (head_dim + v_head_dim) * element_bytes
 
 
-def mla_kv_bytes_per_token(layers: int, kv_lora_rank: int, qk_rope_head_dim: int, element_bytes: float) -> float:
+def mla_kv_bytes_per_token(layers: float, kv_lora_rank: float, qk_rope_head_dim: float, element_bytes: float) -> float:
     """Return bytes/token of a multi-head latent cache: layers x (kv_lora_rank + qk_rope_head_dim) x element_bytes.
 
     Source: DeepSeek-V2, arXiv 2405.04434, section 2.1.
