@@ -9,9 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from pipelines.hardware import caveats, costs
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.entities import KappaCrit, Model, OnPlatform, known
@@ -26,29 +23,16 @@ from pipelines.hardware.questions.answer import (
     TurnAnswer,
     WorkloadAnswer,
 )
-from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.questions.origins import origins, pair_notes
 from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.workload_turns import WorkloadTurns, read_turns
 from pipelines.hardware.ratios import paper_ratios, printed_kappa_hw
 from pipelines.hardware.what_if import Setting, TurnCosts, known_cost_models, turn_answer
 from pipelines.hardware.workload_answers import workload_answer
-from warehouse.database.engine import fetch, read_only
 from warehouse.errors import KappaError
 from warehouse.formulas import kappa, kv_bytes, serving, weights
-from warehouse.home.home import Home
 
 T = TypeVar("T")
-Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadTurns:
-    """K and T of every turn of a workload, each of shape (turns,), and whether its text was generated."""
-
-    workload: str
-    cached_tokens: Ints
-    prefill_tokens: Ints
-    is_sample: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,27 +234,3 @@ def _link_to_host(sources: Sources, row: OnPlatform) -> float:
         return measured_of(sources, row).pinned_to_host_bytes_per_s
     link = known(named(sources.links, row.link))
     return link.to_host_bytes_per_s or link.bytes_per_s
-
-
-def read_turns(home: Path, question: CritQuestion, tokenizer: str) -> WorkloadTurns:
-    """Return K and T of every turn of the workload in the home folder.
-
-    Raises:
-        KappaError: there is no warehouse, or no such workload, counting or tokenizer in it.
-    """
-    counting = question.counting or "text"
-    with read_only(Home(home).database()) as connection:
-        samples = {row["workload"]: row["is_sample"] for row in fetch(connection, "FROM summary").to_pylist()}
-        workload = known_name("workload", known(question.workload), samples)
-        query = (
-            "SELECT cached_tokens, prefill_tokens FROM turns WHERE workload = $w AND tokenizer = $t AND counting = $c"
-        )
-        table = fetch(connection, query, {"w": workload, "t": tokenizer, "c": counting})
-    if not table.num_rows:
-        raise KappaError(
-            f"{workload} has no turns counted as {counting} by {tokenizer}",
-            "the home folder does not hold them",
-            f"run `kappa run --workload {workload} --tokenizer {tokenizer}`",
-        )
-    cached, prefill = (table[name].to_numpy() for name in ("cached_tokens", "prefill_tokens"))
-    return WorkloadTurns(workload, cached, prefill, samples[workload])
