@@ -1,6 +1,6 @@
 """What the columns of one model say about each other: kinds of layers, and the figures that follow from a shape.
 
-The formulae are those of `kappa`, `attention` and `kv_bytes` in `warehouse.formulas`, which a test compares.
+The formulae are in `warehouse.formulas`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,23 @@ from collections.abc import Iterator
 
 from warehouse.declared.bounds import WORK_A_BYTE
 from warehouse.declared.hardware_fields import INDEXED_BYTES
+from warehouse.formulas.attention import (
+    absorbed_flops_per_pair,
+    attention_flops_per_pair,
+    upprojection_flops_per_token,
+)
+from warehouse.formulas.kappa import (
+    ELEMENT_BYTES,
+    flops_per_token,
+    gqa_kv_bytes_per_token,
+    kappa_m,
+    mla_kv_bytes_per_token,
+)
 from warehouse.hardware_rows.units import mix_up
 
 Values = dict[str, object]
 Broken = tuple[str, str] | None
+_BF16 = ELEMENT_BYTES["bf16"]
 # One fp8 key of an indexer has a scale of four bytes for each 128 elements.
 _SCALED_ELEMENTS, _SCALE_BYTES = 128, 4
 _LATENT = ("kv_lora_rank", "qk_rope_head_dim")
@@ -131,9 +144,12 @@ def _bytes_of_shape(values: Values) -> Broken:
         return "kv_bytes_per_token", f"{why} (attention {kind})"
     if kind in INDEXED_BYTES:
         return None
-    is_latent = kind.startswith("mla")
-    width = sum(_of(values, name) for name in (_LATENT if is_latent else ("head_dim", "v_head_dim")))
-    expected = 2.0 * _of(values, "full_attention_layers") * (1.0 if is_latent else _of(values, "kv_heads")) * width
+    is_latent, layers = kind.startswith("mla"), _of(values, "full_attention_layers")
+    if is_latent:
+        rank, rope = (_of(values, name) for name in _LATENT)
+        expected = mla_kv_bytes_per_token(layers, rank, rope, _BF16)
+    else:
+        expected = _kv_bytes(values, layers, _of(values, "v_head_dim"))
     of = "layers x latent" if is_latent else "layers x kv_heads x (head_dim + v_head_dim)"
     for column in ("kv_bytes_per_token", "marginal_kv_bytes_per_token"):
         value = figure(values, column)
@@ -143,6 +159,10 @@ def _bytes_of_shape(values: Values) -> Broken:
     return None
 
 
+def _kv_bytes(values: Values, layers: float, value_width: float) -> float:
+    return gqa_kv_bytes_per_token(layers, _of(values, "kv_heads"), _of(values, "head_dim"), value_width, _BF16)
+
+
 def _state(values: Values) -> Broken:
     """Find full windows that do not follow from the shape, and a recurrent state that is missing or has no layers."""
     given, window = _of(values, "fixed_state_bytes"), _of(values, "sliding_window_tokens")
@@ -150,11 +170,10 @@ def _state(values: Values) -> Broken:
         return None if given else ("fixed_state_bytes", f"is 0 beside {values['linear_layers']} linear layers")
     if str(values["attention"]) in INDEXED_BYTES:
         layers = _of(values, "full_attention_layers") + _of(values, "sliding_layers")
-        expected = 2 * layers * _of(values, "kv_heads") * _of(values, "head_dim") * window
+        expected = _kv_bytes(values, layers, 0.0) * window
         of = "all layers x kv_heads x head_dim"
     else:
-        width = _of(values, "head_dim") + _of(values, "v_head_dim")
-        expected = 2 * _of(values, "sliding_layers") * _of(values, "kv_heads") * width * window
+        expected = _kv_bytes(values, _of(values, "sliding_layers"), _of(values, "v_head_dim")) * window
         of = "sliding layers x kv_heads x (head_dim + v_head_dim)"
     if given == expected:
         return None
@@ -182,12 +201,13 @@ def _flops(values: Values) -> Iterator[tuple[str, float, float, str]]:
     full, heads = _of(values, "full_attention_layers"), _of(values, "heads")
     width, value_width = _of(values, "head_dim"), _of(values, "v_head_dim")
     rank, rope = _of(values, "kv_lora_rank"), _of(values, "qk_rope_head_dim")
-    pair, words = 2 * heads * (width + value_width), "layers x heads x (head_dim + v_head_dim)"
+    pair, words = attention_flops_per_pair(1, heads, width, value_width), "layers x heads x (head_dim + v_head_dim)"
     yield "attention_flops_per_token_pair", full, pair, f"2 x full {words}"
     yield "sliding_attention_flops_per_token_pair", _of(values, "sliding_layers"), pair, f"2 x sliding {words}"
     if not rank:
         return
-    absorbed, expanded = 2 * heads * (2 * rank + rope), 2 * heads * rank * (width - rope + value_width)
+    absorbed = absorbed_flops_per_pair(1, heads, rank, rope)
+    expanded = upprojection_flops_per_token(1, heads, rank, width - rope, value_width)
     yield _LATENT_FLOPS[0], full, absorbed, "2 x full layers x heads x (2 kv_lora_rank + qk_rope_head_dim)"
     yield (
         _LATENT_FLOPS[1], full, expanded,
@@ -198,7 +218,8 @@ def _flops(values: Values) -> Iterator[tuple[str, float, float, str]]:
 def _work_a_byte(values: Values) -> Broken:
     """Find parameters or bytes a token of which the other one makes a kappa_M that no model has."""
     active, held = figure(values, "active_params"), figure(values, "marginal_kv_bytes_per_token")
-    if not active or not held or WORK_A_BYTE.low <= 2 * active / held <= WORK_A_BYTE.high:
+    work = kappa_m(flops_per_token(active), held) if active and held else None
+    if work is None or WORK_A_BYTE.low <= work <= WORK_A_BYTE.high:
         return None
-    ratio = f"{2 * active / held:g} FLOP a byte of cache"
+    ratio = f"{work:g} FLOP a byte of cache"
     return "active_params", f"{active:g} parameters and {held:g} bytes a token are {ratio} ({WORK_A_BYTE.why})"

@@ -15,8 +15,8 @@ from assets.commands.cli import main
 from pipelines.hardware.bandwidth import parse_bytes_per_s
 from pipelines.hardware.boundness import boundness
 from pipelines.hardware.costs import Machine, is_known, kv_bytes, transfer_s
-from pipelines.hardware.machines import read_sources
-from pipelines.hardware.ratios import crit_rows, hardware_tables
+from pipelines.hardware.machines import named, read_sources
+from pipelines.hardware.ratios import fitting_platforms, hardware_tables
 from pipelines.vocab.specs import tokenizer_specs
 from warehouse.declared.hardware_fields import CONFIDENCES
 from warehouse.errors import KappaError
@@ -87,8 +87,7 @@ def test_rows_are_joined_like_any_other(user: Path) -> None:
     # 2e9 / 5120 x 1e10 / (0.55 x 1e14) = 390,625 x 1.81818e-4 = 71.0227
     assert rows["our-1b", "bf16"] == pytest.approx(71.0227, rel=1e-6)
     assert "llama-3.1-70b" in {model for model, _ in rows}
-    (model,) = [row for row in tables["models"].to_pylist() if row["model"] == "our-1b"]
-    assert is_known(model, "full")
+    assert is_known(read_sources(FOLDER, user).models["our-1b"], "full")
 
 
 def test_headlines_get_blocks_and_cost_models(user: Path) -> None:
@@ -303,10 +302,10 @@ def test_a_model_without_parameters_has_its_bytes(user: Path) -> None:
     """Bytes a token and the time to load them need no parameters; kappa_crit does, and is empty."""
     spoil(user, "models", total_params="", active_params="", layer_params="", head_params="")
     tables = hardware_tables(FOLDER, user)
-    (model,) = [row for row in tables["models"].to_pylist() if row["model"] == "our-1b"]
+    model = read_sources(FOLDER, user).models["our-1b"]
     assert not is_known(model, "2n")
     # 5120 bytes x 1000 tokens at 1e10 bytes/s; half of that at fp8
-    assert (model["kv_bytes_per_token"], kv_bytes(model, 1000.0, "fp8")) == (5120, 2_560_000)
+    assert (model.kv_bytes_per_token, kv_bytes(model, 1000.0, "fp8")) == (5120, 2_560_000)
     assert transfer_s(model, Machine(1e14, 1e10), 1000.0, "bf16") == pytest.approx(5.12e-4)
     crit = {row["kappa_crit"] for row in tables["kappa_crit"].to_pylist() if row["model"] == "our-1b"}
     assert crit == {None}
@@ -315,17 +314,12 @@ def test_a_model_without_parameters_has_its_bytes(user: Path) -> None:
 def test_names_are_found_whatever_their_case(user: Path) -> None:
     """The lookups of `pipelines` take any case, for rows of kappa and of a user."""
     sources = read_sources(FOLDER, user)
-    for table, given, name in (
-        ("models", "Llama-3.1-70B", "llama-3.1-70b"),
-        ("accelerators", "H100 SXM", "h100-sxm"),
-        ("links", "OUR-Link", "our-link"),
-    ):
-        row = sources.named(table, given)
-        assert row is not None
-        assert next(iter(row.values())) == name
-    assert sources.named("models", "llama-9") is None
-    rows = crit_rows(accelerator="OUR_GPU", link="Our-Link", kv_dtypes=("bf16",), folder=FOLDER, user=user)
-    assert {(row["accelerator"], row["link"], row["basis"]) for row in rows} == {("our-gpu", "our-link", "physical")}
+    assert named(sources.models, "Llama-3.1-70B") == sources.models["llama-3.1-70b"]
+    assert named(sources.accelerators, "H100 SXM") == sources.accelerators["h100-sxm"]
+    assert named(sources.links, "OUR-Link") == sources.links["our-link"]
+    assert named(sources.models, "llama-9") is None
+    (pair,) = fitting_platforms(sources, "OUR_GPU", "Our-Link")
+    assert (pair.accelerator, pair.link, pair.basis) == ("our-gpu", "our-link", "physical")
 
 
 def test_rows_that_kappa_adds_keep_the_others(tmp_path: Path) -> None:
