@@ -13,6 +13,7 @@ import pytest
 from kappa_process import ROOT, Kappa
 
 import kappa
+import kappa.asking
 import kappa.warehouse
 from kappa import KappaError, Warehouse
 
@@ -35,7 +36,7 @@ def test_the_page_of_the_api_runs(sample_home: Kappa) -> None:
     assert result.attempted > 10
 
 
-@pytest.mark.parametrize("module", [kappa, kappa.warehouse], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [kappa, kappa.asking, kappa.warehouse], ids=lambda module: module.__name__)
 def test_examples_in_docstrings_hold(module: ModuleType, sample_home: Kappa, warehouse: Warehouse) -> None:
     """The examples of the package give what they say."""
     names = {"sample": warehouse, "sample_home": sample_home.home}

@@ -12,15 +12,14 @@ from assets.commands.crit.lines import confidence_cell
 from assets.commands.crit.text import answer_text
 from assets.commands.output import output_path
 from assets.commands.terminal import chosen_format, write_rows
+from kappa.asking import answers_of
 from pipelines.hardware import caveats
 from pipelines.hardware.bandwidth import parse_bytes_per_s
-from pipelines.hardware.machines import SUSTAINED_FRACTION_DENSE, SUSTAINED_FRACTION_MOE, read_sources
+from pipelines.hardware.machines import SUSTAINED_FRACTION_DENSE, SUSTAINED_FRACTION_MOE
 from pipelines.hardware.questions.answer import CritRow, arrow_schema, flat_row
-from pipelines.hardware.questions.crit import crit as answers_to
 from pipelines.hardware.questions.question import CritQuestion
 from warehouse.declared.formats import cell
-from warehouse.hardware_rows.rows import FOLDER, user_folder
-from warehouse.home.home import home_path
+from warehouse.home.home import Home, home_path
 
 COLUMNS = arrow_schema(CritRow)
 # What a person sees of them; `confidence` stands for all rows that were used.
@@ -36,7 +35,7 @@ def crit(options: argparse.Namespace) -> int:
     home, output = home_path(options.home), output_path(options)
     question = question_of(options)
     chosen = chosen_format(options.format, output)
-    found = answers_to(question, read_sources(FOLDER, user_folder(home)), home)
+    found = answers_of(question, home, Home(home).database)
     rows = [answer for answer in found if isinstance(answer, CritRow)]
     if chosen == "table" and output is None:
         if rows:

@@ -57,7 +57,7 @@ class Case:
 
 
 def answers(
-    question: CritQuestion, sources: Sources, rows: list[KappaCrit], home: Path
+    question: CritQuestion, sources: Sources, rows: list[KappaCrit], database: Callable[[], Path]
 ) -> list[TurnAnswer] | list[WorkloadAnswer]:
     """Return one answer for each chosen row of kappa_crit and each cost model that is known for it.
 
@@ -78,7 +78,7 @@ def answers(
 
     @cache
     def turns_of(tokenizer: str) -> WorkloadTurns:
-        return read_turns(home, question, tokenizer)
+        return read_turns(database(), question, tokenizer)
 
     return [_workload(question, sources, case, setting, turns_of(case.model.tokenizer)) for case, setting in settings]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from pipelines.hardware.questions.origins import origins, pair_notes
 from pipelines.hardware.questions.question import CritQuestion
 
 
-def crit(question: CritQuestion, sources: Sources, home: Path) -> list[CritAnswer]:
+def crit(question: CritQuestion, sources: Sources, database: Callable[[], Path]) -> list[CritAnswer]:
     """Return the answers to a question: `CritRow`, of a turn `TurnAnswer`, of a workload `WorkloadAnswer`.
 
     Without any choice they are about the headline models and platforms; a row known only second-hand is never chosen
@@ -26,7 +27,7 @@ def crit(question: CritQuestion, sources: Sources, home: Path) -> list[CritAnswe
     Args:
         question: What is asked.
         sources: The sourced rows, see `machines.read_sources`.
-        home: The home folder that holds the workload; not read where none is asked about.
+        database: Gives the database that holds the workload; not called where none is asked about.
 
     Raises:
         UsageError: the question contradicts itself, or holds a number that cannot be.
@@ -37,7 +38,7 @@ def crit(question: CritQuestion, sources: Sources, home: Path) -> list[CritAnswe
     question = settled(question, sources)
     rows = chosen_rows(question, sources)
     if question.is_about_turns:
-        return [*answers(question, sources, rows, home)]
+        return [*answers(question, sources, rows, database)]
     return [_crit_row(question, sources, row) for row in rows]
 
 

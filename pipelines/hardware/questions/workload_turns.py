@@ -13,7 +13,6 @@ from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.questions.question import CritQuestion
 from warehouse.database.engine import fetch, read_only
 from warehouse.errors import KappaError
-from warehouse.home.home import Home
 
 Ints = npt.NDArray[np.int64]
 
@@ -28,14 +27,14 @@ class WorkloadTurns:
     is_sample: bool
 
 
-def read_turns(home: Path, question: CritQuestion, tokenizer: str) -> WorkloadTurns:
-    """Return K and T of every turn of the workload in the home folder.
+def read_turns(database: Path, question: CritQuestion, tokenizer: str) -> WorkloadTurns:
+    """Return K and T of every turn of the workload in a warehouse.
 
     Raises:
-        KappaError: there is no warehouse, or no such workload, counting or tokenizer in it.
+        KappaError: it is no database, or has no such workload, counting or tokenizer.
     """
     counting = question.counting or "text"
-    with read_only(Home(home).database()) as connection:
+    with read_only(database) as connection:
         samples = {row["workload"]: row["is_sample"] for row in fetch(connection, "FROM summary").to_pylist()}
         workload = known_name("workload", known(question.workload), samples)
         query = (
