@@ -1,9 +1,14 @@
-"""Names of models, accelerators and links: found whatever their case, and the nearest where there is none."""
+"""Names of models, accelerators, links and tokenizers: found in any case, and the nearest where there is none."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+# In a wheel, and in a checkout.
+_TOKENIZERS = (_ROOT / "pipelines" / "_tokenizers", _ROOT / "tokenizers")
 
 
 def find_name(given: str, names: Iterable[str]) -> str | None:
@@ -45,3 +50,8 @@ def nearest_names(given: str, names: Iterable[str], count: int = 4) -> list[str]
     begun = [name for name in by_fold if start and name.startswith(start)]
     near = list(dict.fromkeys([*sorted(begun, key=len), *close]))
     return [by_fold[name] for name in near[:count]] or list(by_fold.values())[:8]
+
+
+def tokenizer_names() -> list[str]:
+    """Return the name of every tokenizer, which is that of its TOML file."""
+    return sorted(path.stem for folder in _TOKENIZERS for path in folder.glob("*.toml"))
