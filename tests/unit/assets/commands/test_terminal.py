@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import doctest
 import io
 import json
 from collections.abc import Iterator
@@ -40,11 +39,6 @@ def written(data: pa.Table, form: str, batch: int = 2) -> str:
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def test_examples_in_docstrings() -> None:
-    """The worked example holds."""
-    assert doctest.testmod(terminal).failed == 0
 
 
 def test_table() -> None:

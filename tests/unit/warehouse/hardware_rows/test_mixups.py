@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import doctest
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ import pyarrow as pa
 import pytest
 
 from warehouse.errors import KappaError
-from warehouse.hardware_rows import cells as reference_cells
-from warehouse.hardware_rows import names, units
 from warehouse.hardware_rows.names import find_name, nearest_names
 from warehouse.hardware_rows.reference_tables import REFERENCE, USER_TABLES
 from warehouse.hardware_rows.rows import load_reference, user_folder
@@ -598,9 +595,3 @@ def test_every_figure_has_bounds_and_their_reason(name: str) -> None:
     """No number of a user's file goes unbounded."""
     numbers = [field for field in REFERENCE[name].fields if field.type in (pa.int64(), pa.int32(), pa.float64())]
     assert [f.name for f in numbers if f.minimum is None or f.maximum is None or not f.why_bounds] == []
-
-
-def test_examples_in_docstrings() -> None:
-    """The worked examples hold."""
-    # units, names and cells
-    assert [doctest.testmod(module) for module in (units, names, reference_cells)] == [(0, 6), (0, 4), (0, 1)]

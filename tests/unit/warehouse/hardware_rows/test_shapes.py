@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import doctest
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from pipelines.hardware.machines import read_sources
 from warehouse.declared.hardware_fields import INDEXED_BYTES
 from warehouse.errors import KappaError
 from warehouse.formulas import attention, kappa, kv_bytes
-from warehouse.hardware_rows import pcie, shapes
 from warehouse.hardware_rows.reference_tables import REFERENCE
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder
 from warehouse.hardware_rows.shapes import check_shape, indexer_bytes
@@ -258,9 +256,3 @@ class TestIndexers:
             model = MODELS[row["model"]]
             # 61 x 132 = 8052, 78 x 132 = 10,296
             assert indexer_bytes(model["layers"], row["index_head_dim"]) == model["indexer_bytes_per_token"]
-
-
-def test_examples_in_docstrings() -> None:
-    """The worked examples hold."""
-    # indexer_bytes; slot and named_slot
-    assert [doctest.testmod(module) for module in (shapes, pcie)] == [(0, 1), (0, 2)]
