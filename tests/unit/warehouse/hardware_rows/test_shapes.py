@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import doctest
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from pipelines.hardware import costs
 from pipelines.hardware.machines import named, read_sources
 from warehouse.errors import KappaError
 from warehouse.formulas import kappa
-from warehouse.hardware_rows import shapes
 from warehouse.hardware_rows.reference_tables import REFERENCE
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder
 from warehouse.hardware_rows.shapes import broken_shape, indexer_bytes
@@ -167,9 +165,8 @@ def test_an_indexer_is_its_model_s(user: Path, model: str, width: int, why: str)
     assert caught.value.why == why
 
 
-def test_examples_in_docstrings() -> None:
-    """The worked example holds, and kappa's own indexers follow from the formula."""
-    assert doctest.testmod(shapes) == (0, 1)
+def test_kappa_s_own_indexers_follow_from_the_formula() -> None:
+    """Bytes of an indexer are those of its shape, and every column that follows is one of `models`."""
     for row in load_reference("indexers").to_pylist():
         model = MODELS[row["model"]]
         # 61 x 132 = 8052, 78 x 132 = 10,296
