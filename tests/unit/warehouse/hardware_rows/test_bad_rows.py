@@ -152,6 +152,24 @@ def test_a_bad_cell_is_refused(user: Path, name: str, cells: dict[str, object], 
 
 
 @pytest.mark.parametrize(
+    ("column", "other", "most"),
+    [
+        ("dense_fp8_flop_per_s", "sparse_fp8_flop_per_s", 1.0),
+        ("experts_per_token", "experts", 1.0),
+        ("least_share_of_pinned", "most_share_of_pinned", 1.0),
+        ("fp8_flop_per_s", "accelerator.dense_fp8_flop_per_s", 1.25),
+        ("pinned_to_device_bytes_per_s", "link.peak_bytes_per_s", 1.02),
+    ],
+)
+def test_one_figure_bounds_another(column: str, other: str, most: float) -> None:
+    """At the bound it is taken, above it refused; where either is empty nothing is said."""
+    assert contradiction({column: most, other: 1.0}) is None
+    assert contradiction({column: 9.0, other: None}) is None
+    # 1.01 > 1, 1.2625 > 1.25, 1.0302 > 1.02
+    assert contradiction({column: 1.01 * most, other: 1.0}) is not None
+
+
+@pytest.mark.parametrize(
     ("name", "cells"),
     [
         # 128 GB/s is one direction of PCIe 6, whatever the link is called; 900e9 one direction of a later NVLink-C2C

@@ -77,6 +77,7 @@ BROKEN: list[tuple[str, dict[str, object], str]] = [
     (PLAIN, {"kv_heads": 6}, "6 does not divide the 32 query heads"),
     (PLAIN, {"layers": 31}, "31 is below full + sliding + linear layers, 32"),
     (PLAIN, {"full_attention_layers": 0}, MISSING + "gqa"),
+    (PLAIN, {"experts": 8}, "has to be 0 or empty with is_moe false"),
     (PLAIN, {"experts_per_token": 8}, "has to be 0 or empty with is_moe false"),
     (PLAIN, {"indexer_bytes_per_token": 132}, FOREIGN + "gqa"),
     (PLAIN, {"sliding_window_tokens": 1024}, FOREIGN + "gqa"),
