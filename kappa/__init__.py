@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
+from kappa.asking import crit
 from kappa.warehouse import Warehouse, open_warehouse
+from pipelines.hardware.questions.question import CritQuestion
 from warehouse.errors import KappaError, UsageError
 
 open = open_warehouse  # noqa: A001 - `kappa.open` reads as it should; nothing here opens files
 
-__all__ = ["KappaError", "UsageError", "Warehouse", "open"]
+__all__ = ["CritQuestion", "KappaError", "UsageError", "Warehouse", "crit", "open"]

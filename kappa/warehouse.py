@@ -6,15 +6,19 @@ import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from kappa.asking import answers_of
+from pipelines.hardware.questions.question import CritQuestion
 from warehouse.database.engine import checked, matching, read_only
 from warehouse.declared.fields import BLOCK_TOKENS
 from warehouse.declared.tables import TABLES
 from warehouse.errors import KappaError
+from warehouse.home.generation import DATABASE
 from warehouse.home.home import Home, home_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipelines.hardware.questions.answer import CritAnswer
     from warehouse.database.engine import Relation
 
 SERIES = ("workload", "tokenizer", "counting")
@@ -47,6 +51,7 @@ class Warehouse:
             KappaError: nothing was published there, or by another kappa.
         """
         path = home.database()
+        self._home = home
         self.folder = path.parent
         """The generation's folder: `warehouse.duckdb`, `lake/` and `report/` of this one state."""
         self.generation = int(self.folder.name)
@@ -160,6 +165,19 @@ class Warehouse:
         [(4,)]
         """
         return checked(self._connection, query, dict(parameters or {}))
+
+    def crit(self, question: CritQuestion) -> list[CritAnswer]:
+        """Return the answers to a question, a workload's by the turns of this generation; see `kappa.crit`.
+
+        Raises:
+            UsageError: the question contradicts itself, or holds a number that cannot be.
+            KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
+
+        >>> asked = CritQuestion(model="llama-3.1-70b", accelerator="h100-sxm", workload="finqa", cost_model="2n")
+        >>> {(answer.workload, answer.counting, answer.is_sample) for answer in sample.crit(asked)}
+        {('finqa', 'text', True)}
+        """
+        return answers_of(question, self._home.path, lambda: self.folder / DATABASE)
 
     def _series(self, **names: str | None) -> dict[str, str | None]:
         """Return the names; KappaError for one that the warehouse does not hold, instead of no rows without a word."""

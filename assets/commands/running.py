@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import kappa
 from assets.commands.screen import showing_steps, text_table
 from assets.graph.dagster_errors import in_our_words
 from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
 from pipelines.workloads.sets import workload, workloads
-from warehouse.database.engine import fetch, read_only
 from warehouse.database.spill import remove_left_spilled
 from warehouse.declared.formats import cell, number
 from warehouse.errors import KappaError
@@ -138,9 +138,9 @@ GROUP BY ALL ORDER BY workload, counting DESC, metric, tokenizer
 def print_result(home: Home) -> None:
     """Print the percentile table of the current generation and where to go from here."""
     note = home.current_note() or {}
-    with read_only(home.database()) as connection:
-        rows = fetch(connection, PERCENTILE_TABLE)
-        parts = fetch(connection, PARTS).to_pylist()
+    with kappa.open(home.path) as warehouse:
+        rows = warehouse.sql(PERCENTILE_TABLE).to_arrow_table()
+        parts = warehouse.sql(PARTS).to_arrow_table().to_pylist()
     print(text_table(rows, cell, sys.stdout))
     print(
         "kappa_ratio over turns that reuse something (K > 0); cached_tokens (K) and prefill_tokens (T) over all turns."
@@ -183,9 +183,8 @@ def changed_files(home: Home) -> list[str]:
     hub, changed = HuggingFaceHub(), []
     if hub.is_offline:
         raise KappaError("what changed upstream cannot be told", "HF_HUB_OFFLINE is set", "unset it and ask again")
-    with read_only(home.database()) as connection:
-        query = "SELECT workload, repo_id, revision, path, bytes, sha256 FROM sources ORDER BY ALL"
-        used = fetch(connection, query).to_pylist()
+    with kappa.open(home.path) as warehouse:
+        used = warehouse.table("sources").order("ALL").to_arrow_table().to_pylist()
     for repo_id in dict.fromkeys(row["repo_id"] for row in used):
         rows = [row for row in used if row["repo_id"] == repo_id]
         revision = hub.revision(repo_id)

@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.hardware.costs import Machine, Row
-from pipelines.hardware.machines import Sources, machine_of
+from pipelines.hardware.costs import Machine
+from pipelines.hardware.entities import Accelerator, Headline, Link, Measured, Model, Pair, typed
+from pipelines.hardware.machines import Sources, by_name, machine_of
 from pipelines.hardware.turn_costs import PERCENTILES, PLATFORM, Platform, order_turns, turn_cost_rows
 from warehouse.declared.fields import BLOCK_TOKENS
 from warehouse.declared.tables import BOUNDNESS
@@ -70,7 +71,8 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
     if not len(cached):
         return BOUNDNESS.rows([])
     pairs = _pairs(hardware["kappa_crit"], hardware["models"], tokenizer)
-    is_headline = _is_headline(pairs, headlines)
+    chosen_rows = typed(Headline, headlines.to_pylist())
+    is_headline = _is_headline(pairs, chosen_rows)
     over_context = _over_context_share(cached + prefill, pairs["max_context_tokens"].to_numpy())
     parts = []
     for block in BLOCK_TOKENS:
@@ -80,7 +82,7 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
         names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "cost_model": "2n"}
         parts.append(_part(pairs.filter(pa.array(chosen)), shares, names, block))
     names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
-    rows = _turn_cost_rows(cached, prefill, _headline_machines(hardware, headlines, tokenizer))
+    rows = _turn_cost_rows(cached, prefill, _headline_machines(hardware, chosen_rows, tokenizer))
     return pa.concat_tables([*parts, BOUNDNESS.rows([names | row for row in rows])])
 
 
@@ -150,39 +152,46 @@ def _pairs(kappa_crit: pa.Table, models: pa.Table, tokenizer: str) -> pa.Table:
     return known.append_column("max_context_tokens", context)
 
 
-def _is_headline(pairs: pa.Table, headlines: pa.Table) -> npt.NDArray[np.bool_]:
-    rows = headlines.to_pylist()
-    models = {row["model"] for row in rows if row["model"]}
-    platforms = {tuple(row[name] for name in PLATFORM) for row in rows if row["accelerator"]}
+def _is_headline(pairs: pa.Table, headlines: list[Headline]) -> npt.NDArray[np.bool_]:
+    models = {row.model for row in headlines if row.model}
+    platforms = {(row.accelerator, row.link, row.basis) for row in headlines if row.accelerator}
     columns = (pairs[name].to_pylist() for name in ("model", *PLATFORM))
     is_both = [model in models and tuple(platform) in platforms for model, *platform in zip(*columns, strict=True)]
     return np.array(is_both, bool)
 
 
 def _headline_machines(
-    hardware: Mapping[str, pa.Table], headlines: pa.Table, tokenizer: str
-) -> list[tuple[Row, dict[Platform, Machine]]]:
+    hardware: Mapping[str, pa.Table], headlines: list[Headline], tokenizer: str
+) -> list[tuple[Model, dict[Platform, Machine]]]:
     """Return each headline model that the tokenizer counts with its machine on each headline platform."""
-    names = ("models", "accelerators", "links", "measured")
-    sources = Sources({name: hardware[name].to_pylist() for name in names})
-    rows = headlines.to_pylist()
-    models = [sources.named("models", row["model"]) for row in rows if row["model"]]
-    platforms = [row for row in rows if row["accelerator"] and row["basis"] != "paper"]
+    models = by_name(typed(Model, hardware["models"].to_pylist()))
+    sources = Sources(
+        models,
+        by_name(typed(Accelerator, hardware["accelerators"].to_pylist())),
+        by_name(typed(Link, hardware["links"].to_pylist())),
+        typed(Measured, hardware["measured"].to_pylist()),
+    )
+    chosen = [models[row.model] for row in headlines if row.model]
+    pairs = [
+        Pair(row.accelerator, row.link, row.basis)
+        for row in headlines
+        if row.accelerator and row.link and row.basis and row.basis != "paper"
+    ]
     return [
-        (model, {(p["accelerator"], p["link"], p["basis"]): machine_of(sources, p, model) for p in platforms})
-        for model in models
-        if model and model["tokenizer"] == tokenizer
+        (model, {(p.accelerator, p.link, p.basis): machine_of(sources, p, model) for p in pairs})
+        for model in chosen
+        if model.tokenizer == tokenizer
     ]
 
 
 def _turn_cost_rows(
-    cached: Ints, prefill: Ints, machines: list[tuple[Row, dict[Platform, Machine]]]
-) -> Iterator[dict[str, Any]]:
+    cached: Ints, prefill: Ints, machines: list[tuple[Model, dict[Platform, Machine]]]
+) -> Iterator[dict[str, object]]:
     context = np.sort(cached + prefill)
     for block in BLOCK_TOKENS:
         turns = order_turns(cached, prefill, block)
         for model, of_platform in machines:
-            over = len(context) - int(np.searchsorted(context, model["max_context_tokens"], side="right"))
+            over = len(context) - int(np.searchsorted(context, model.max_context_tokens, side="right"))
             names = {"block_tokens": block, "over_context_turn_share": over / len(context)}
             yield from (names | row for row in turn_cost_rows(turns, model, of_platform))
 

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pipelines.hardware import costs
+from pipelines.hardware.entities import Model
 
-Row = dict[str, Any]
 _BETWEEN = " | "
 
 
-def context_caveats(model: Row, context_tokens: int) -> list[str]:
+def context_caveats(model: Model, context_tokens: int) -> list[str]:
     """Return a sentence where K + T is more than the model was built for.
 
     Args:
-        model: A row of `models`.
+        model: Its sourced row.
         context_tokens: K + T.
     """
-    longest = int(model["max_context_tokens"])
+    longest = model.max_context_tokens
     if context_tokens <= longest:
         return []
-    return [f"K + T = {context_tokens:,} is beyond the context of {model['model']}, {longest:,} tokens"]
+    return [f"K + T = {context_tokens:,} is beyond the context of {model.model}, {longest:,} tokens"]
 
 
-def tensor_parallel_caveats(model: Row, tensor_parallel: int) -> list[str]:
+def tensor_parallel_caveats(model: Model, tensor_parallel: int) -> list[str]:
     """Return sentences on how the heads fall on the GPUs: not evenly, or key-value heads repeated.
 
     Query heads have to be a multiple of the GPUs. Key-value heads are shared out, or each is repeated on as many GPUs;
     a latent (MLA, one head) is on every GPU.
 
     Args:
-        model: A row of `models`.
+        model: Its sourced row.
         tensor_parallel: GPUs that share each layer.
     """
-    heads, kv_heads, name = int(model["heads"]), int(model["kv_heads"]), model["model"]
+    heads, kv_heads, name = model.heads, model.kv_heads, model.model
     found = []
     if heads % tensor_parallel:
         found.append(
@@ -52,17 +50,17 @@ def tensor_parallel_caveats(model: Row, tensor_parallel: int) -> list[str]:
     return found
 
 
-def format_caveats(model: Row, kv_dtype: str) -> list[str]:
+def format_caveats(model: Model, kv_dtype: str) -> list[str]:
     """Return a sentence where the bytes at a number format are scaled, although the model's own format is another.
 
     Args:
-        model: A row of `models`.
+        model: Its sourced row.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
-    if kv_dtype == "bf16" or model["attention"] != "compressed+swa":
+    if kv_dtype == "bf16" or model.attention != "compressed+swa":
         return []
-    name, note = model["model"], model["note"]
-    if kv_dtype == "fp8" and model["marginal_fp8_kv_bytes_per_token"] is not None:
+    name, note = model.model, model.note
+    if kv_dtype == "fp8" and model.marginal_fp8_kv_bytes_per_token is not None:
         return [f"fp8 bytes of a cached token of {name} are its own format's; those of its windows are half of bf16's"]
     return [f"{kv_dtype} bytes of {name} are those of bf16 scaled, its own format keeps a part wider: {note}"]
 
@@ -81,42 +79,42 @@ def apart(cell: str | None) -> list[str]:
     return cell.split(_BETWEEN) if cell else []
 
 
-def missing(model: Row, basis: str) -> str | None:
+def missing(model: Model, basis: str) -> str | None:
     """Return in one line what cannot be told of a model and why, None where nothing is missing.
 
     Args:
-        model: A row of `models`.
+        model: Its sourced row.
         basis: Of the platform; the paper's is 2N by definition.
     """
     no_flops = costs.unknown(model, "2n")
     if no_flops:
         return (
-            f"without {', '.join(no_flops)} of {model['model']} there is no t_GPU and no load or recompute: its load "
+            f"without {', '.join(no_flops)} of {model.model} there is no t_GPU and no load or recompute: its load "
             "is told, and the floor that it sets under the TTFT"
         )
     gaps = costs.unknown(model, "attention") if basis != "paper" else ()
     if gaps:
-        return f"cost models attention and full of {model['model']} need {', '.join(gaps)}, which no row gives"
+        return f"cost models attention and full of {model.model} need {', '.join(gaps)}, which no row gives"
     return None
 
 
-def why_no_kappa_crit(model: Row, kv_dtype: str) -> str | None:
+def why_no_kappa_crit(model: Model, kv_dtype: str) -> str | None:
     """Return in one line why a model has no kappa_crit, with the bytes that it has, None where it has one.
 
     Args:
-        model: A row of `models`.
+        model: Its sourced row.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
-    if model["kv_bytes_per_token"] is not None and model["flops_per_token"] is not None:
+    if model.kv_bytes_per_token is not None and model.flops_per_token is not None:
         return None
     per_token, fixed = costs.held_bytes(model, kv_dtype)
     held = f"{per_token:,.0f} bytes a cached token at {kv_dtype}"
-    if model["sliding_window_tokens"]:
+    if model.sliding_window_tokens:
         held += f" and {fixed:,.0f} where its windows are full"
     elif fixed:
         held += f" and a state of {fixed:,.0f}"
-    if model["indexer_bytes_per_token"]:
-        held += f", {model['indexer_bytes_per_token']:,} of them its indexer's keys, which keep their format"
-    if model["flops_per_token"] is None:
+    if model.indexer_bytes_per_token:
+        held += f", {model.indexer_bytes_per_token:,} of them its indexer's keys, which keep their format"
+    if model.flops_per_token is None:
         return f"its parameters are in no source that was read; {held}"
     return f"its cache is not one number of bytes a token: {held}; a turn has an answer"

@@ -1,4 +1,4 @@
-"""What a turn costs a model on a machine: the formulae put together for a row of `models`, by cost model.
+"""What a turn costs a model on a machine: the formulae put together for a model, by cost model.
 
 Every function takes K and T as numbers or as float64 arrays of one shape. Nothing here reads a table.
 """
@@ -6,13 +6,11 @@ Every function takes K and T as numbers or as float64 arrays of one shape. Nothi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
+from pipelines.hardware.entities import Model, known
 from warehouse.formulas import attention, kappa, weights
 from warehouse.formulas import kv_bytes as cache
 from warehouse.formulas.numbers import Value
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,61 +45,70 @@ def share_between(machine: Machine, tensor_parallel: int) -> Machine:
     )
 
 
-def is_known(model: Row, cost_model: str) -> bool:
+def is_known(model: Model, cost_model: str) -> bool:
     """Return whether the tables hold what the cost model needs: parameters, and for attention its FLOP a pair."""
     return not unknown(model, cost_model)
 
 
-def unknown(model: Row, cost_model: str) -> tuple[str, ...]:
+def unknown(model: Model, cost_model: str) -> tuple[str, ...]:
     """Return what the tables would have to hold for a cost model and do not, as columns of `models`.
 
     An indexer's attention needs its heads, their width and how many tokens it picks. What a compressed cache computes
     over the context has no formula here, whatever the columns hold; its `attention` is named.
     """
     if cost_model == "2n":
-        return _empty(model, "active_params")
-    needed = ["total_params", "active_params", "layer_params", "head_params", "attention_flops_per_token_pair"]
-    if model["attention"] == "mla+indexer":
-        needed += ["index_heads", "index_head_dim", "index_picked_tokens"]
-    no_formula = ("attention",) if model["attention"] in ("mla+linear", "compressed+swa") else ()
-    return _empty(model, *needed) + no_formula
+        return _empty(active_params=model.active_params)
+    needed = _empty(
+        total_params=model.total_params,
+        active_params=model.active_params,
+        layer_params=model.layer_params,
+        head_params=model.head_params,
+        attention_flops_per_token_pair=model.attention_flops_per_token_pair,
+    )
+    if model.attention == "mla+indexer":
+        needed += _empty(
+            index_heads=model.index_heads,
+            index_head_dim=model.index_head_dim,
+            index_picked_tokens=model.index_picked_tokens,
+        )
+    return needed + (("attention",) if model.attention in ("mla+linear", "compressed+swa") else ())
 
 
-def _empty(model: Row, *columns: str) -> tuple[str, ...]:
-    return tuple(name for name in columns if model[name] is None)
+def _empty(**figures: int | None) -> tuple[str, ...]:
+    return tuple(name for name, figure in figures.items() if figure is None)
 
 
-def kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str) -> Value:
+def kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str) -> Value:
     """Return the bytes of K cached tokens, each counted once however many GPUs there are.
 
     Windows, chunks and fixed states have their own formula, so that K tokens are not K times the bytes of one.
     The keys of an indexer and recurrent states keep their format whatever `kv_dtype` is.
 
     Args:
-        model: A row of `models`.
+        model: Its sourced row.
         cached_tokens: K.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
     return gpu_kv_bytes(model, cached_tokens, kv_dtype, 1)
 
 
-def gpu_kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str, tensor_parallel: int) -> Value:
+def gpu_kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str, tensor_parallel: int) -> Value:
     """Return the bytes that each of `tensor_parallel` GPUs loads for K cached tokens.
 
     Keys and values are shared by their heads. A recurrent state is shared by the heads of linear attention, which no
     table holds: they are taken to be as many as the query heads, at least (Qwen3-Next has 16 and 32).
 
     Args:
-        model: A row of `models`.
+        model: Its sourced row.
         cached_tokens: K.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
         tensor_parallel: GPUs that share each layer.
     """
     per_token, state = held_bytes(model, kv_dtype)
-    share = cache.kv_share_of_gpu(tensor_parallel, model["kv_heads"])
+    share = cache.kv_share_of_gpu(tensor_parallel, model.kv_heads)
     per_token *= share
     state *= state_share_of_gpu(model, tensor_parallel)
-    kind, window = model["attention"], model["sliding_window_tokens"]
+    kind, window = model.attention, model.sliding_window_tokens
     if window:
         formula = cache.chunked_kv_bytes if kind == "gqa+chunked" else cache.windowed_kv_bytes
         return formula(cached_tokens, per_token, state / window, window)
@@ -110,83 +117,75 @@ def gpu_kv_bytes(model: Row, cached_tokens: Value, kv_dtype: str, tensor_paralle
     return cache.cached_kv_bytes(cached_tokens, per_token)
 
 
-def state_share_of_gpu(model: Row, tensor_parallel: int) -> float:
+def state_share_of_gpu(model: Model, tensor_parallel: int) -> float:
     """Return the share of windows or recurrent states that each GPU loads, by the heads that they fall into."""
-    heads = model["heads"] if model["linear_layers"] else model["kv_heads"]
+    heads = model.heads if model.linear_layers else model.kv_heads
     return cache.kv_share_of_gpu(tensor_parallel, heads)
 
 
-def held_bytes(model: Row, kv_dtype: str) -> tuple[float, float]:
+def held_bytes(model: Model, kv_dtype: str) -> tuple[float, float]:
     """Return the bytes that one more cached token adds once every window is full, and those that stand beside.
 
     The latter are full windows or chunks and recurrent states; 0 where every token costs the same.
 
     Args:
-        model: A row of `models`.
+        model: Its sourced row.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
     element = cache.KV_ELEMENT_BYTES[kv_dtype]
-    per_token = cache.quantised_kv_bytes(model["marginal_kv_bytes_per_token"], element)
-    if kv_dtype == "fp8" and model.get("marginal_fp8_kv_bytes_per_token") is not None:
-        per_token = model["marginal_fp8_kv_bytes_per_token"]
-    fixed = float(model["fixed_state_bytes"])
-    if model["sliding_window_tokens"]:
+    per_token = cache.quantised_kv_bytes(model.marginal_kv_bytes_per_token, element)
+    if kv_dtype == "fp8" and model.marginal_fp8_kv_bytes_per_token is not None:
+        per_token = model.marginal_fp8_kv_bytes_per_token
+    fixed = float(model.fixed_state_bytes)
+    if model.sliding_window_tokens:
         fixed = cache.quantised_kv_bytes(fixed, element)
-    return per_token + model["indexer_bytes_per_token"], fixed
+    return per_token + model.indexer_bytes_per_token, fixed
 
 
-def context_flops(model: Row, cached_tokens: Value, prefill_tokens: Value) -> Value:
+def context_flops(model: Model, cached_tokens: Value, prefill_tokens: Value) -> Value:
     """Return FLOP of attention for T new tokens after K cached ones, by the model's own kind of attention.
 
     Args:
-        model: A row of `models` of which `is_known` holds.
+        model: One of which `is_known` holds.
         cached_tokens: K.
         prefill_tokens: T.
     """
-    per_pair, kind = model["attention_flops_per_token_pair"], model["attention"]
-    expand, absorbed = "mla_upprojection_flops_per_cached_token", "absorbed_attention_flops_per_token_pair"
-    if kind == "mla":
-        return attention.mla_attention_flops(cached_tokens, prefill_tokens, per_pair, model[expand], model[absorbed])
+    per_pair, kind, window = known(model.attention_flops_per_token_pair), model.attention, model.sliding_window_tokens
     seen = attention.attended_pairs(cached_tokens, prefill_tokens)
-    if kind == "mla+indexer":
-        picked = attention.windowed_pairs(cached_tokens, prefill_tokens, model["index_picked_tokens"])
-        score = attention.indexer_flops_per_pair(model["layers"], model["index_heads"], model["index_head_dim"])
-        return attention.sparse_mla_flops(cached_tokens, seen, picked, per_pair, model[expand], model[absorbed], score)
+    if kind in ("mla", "mla+indexer"):
+        expand = known(model.mla_upprojection_flops_per_cached_token)
+        absorbed = known(model.absorbed_attention_flops_per_token_pair)
+        if kind == "mla":
+            return attention.mla_attention_flops(cached_tokens, prefill_tokens, per_pair, expand, absorbed)
+        picked = attention.windowed_pairs(cached_tokens, prefill_tokens, known(model.index_picked_tokens))
+        heads, width = known(model.index_heads), known(model.index_head_dim)
+        score = attention.indexer_flops_per_pair(model.layers, heads, width)
+        return attention.sparse_mla_flops(cached_tokens, seen, picked, per_pair, expand, absorbed, score)
     full = attention.attention_flops(seen, per_pair)
-    if not model["sliding_window_tokens"]:
+    if not window:
         return full
     pairs_of = attention.chunked_pairs if kind == "gqa+chunked" else attention.windowed_pairs
-    pairs = pairs_of(cached_tokens, prefill_tokens, model["sliding_window_tokens"])
-    return full + attention.attention_flops(pairs, model["sliding_attention_flops_per_token_pair"])
+    pairs = pairs_of(cached_tokens, prefill_tokens, window)
+    return full + attention.attention_flops(pairs, known(model.sliding_attention_flops_per_token_pair))
 
 
-def turn_flops(model: Row, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
-    """Return FLOP of one turn: T x 2 N_active under `2n`, else F(T | K) with attention over the context."""
-    if cost_model == "2n":
-        flops: Value = prefill_tokens * model["flops_per_token"]
-        return flops
-    context = context_flops(model, cached_tokens, prefill_tokens)
-    return attention.prefill_flops(prefill_tokens, model["layer_params"], model["head_params"], context)
-
-
-def read_params(model: Row, prefill_tokens: Value) -> Value:
+def read_params(model: Model, prefill_tokens: Value) -> Value:
     """Return the parameters that T tokens make a GPU read: layers, head and the experts drawn, no embedding."""
-    active = float(model["layer_params"] + model["head_params"])
-    if not model["experts"]:
+    active = float(known(model.layer_params) + known(model.head_params))
+    if not model.experts:
         # All of them, whatever T is: the formula would say so too, at the price of a power a turn.
         all_of_them: Value = prefill_tokens * 0 + active
         return all_of_them
-    total = model["total_params"] - model["active_params"] + active
-    experts, drawn = model["experts"], model["experts_per_token"]
-    return weights.touched_params(total, active, experts, drawn, prefill_tokens)
+    total = known(model.total_params) - known(model.active_params) + active
+    return weights.touched_params(total, active, model.experts, known(model.experts_per_token), prefill_tokens)
 
 
-def transfer_s(model: Row, machine: Machine, cached_tokens: Value, kv_dtype: str) -> Value:
+def transfer_s(model: Model, machine: Machine, cached_tokens: Value, kv_dtype: str) -> Value:
     """Return t_PCIe in seconds."""
     return gpu_kv_bytes(model, cached_tokens, kv_dtype, machine.tensor_parallel) / machine.bytes_per_s
 
 
-def compute_s(model: Row, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
+def compute_s(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
     """Return t_GPU in seconds under a cost model of which `is_known` holds.
 
     `full` is `attention` with the floor of reading the weights once, for a batch of one.
@@ -195,8 +194,10 @@ def compute_s(model: Row, machine: Machine, cached_tokens: Value, prefill_tokens
         ValueError: `full` without a memory bandwidth.
     """
     if cost_model == "2n":
-        return kappa.compute_s(prefill_tokens, model["flops_per_token"], machine.flop_per_s)
-    seconds = turn_flops(model, cached_tokens, prefill_tokens, cost_model) / machine.flop_per_s
+        return kappa.compute_s(prefill_tokens, known(model.flops_per_token), machine.flop_per_s)
+    context = context_flops(model, cached_tokens, prefill_tokens)
+    layers, head = known(model.layer_params), known(model.head_params)
+    seconds = attention.prefill_flops(prefill_tokens, layers, head, context) / machine.flop_per_s
     if cost_model == "attention":
         return seconds
     if machine.hbm_bytes_per_s is None:
@@ -205,7 +206,7 @@ def compute_s(model: Row, machine: Machine, cached_tokens: Value, prefill_tokens
     return weights.floored_compute_s(seconds, weights.weights_s(params, weights.WEIGHT_BYTES, machine.hbm_bytes_per_s))
 
 
-def recompute_s(model: Row, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
+def recompute_s(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
     """Return the seconds to compute K and T from nothing instead of loading K."""
     nothing: Value = cached_tokens * 0
     return compute_s(model, machine, nothing, cached_tokens + prefill_tokens, cost_model)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from pipelines.hardware.boundness import Turns, bound_shares, columns_of, sort_turns
-from pipelines.hardware.costs import Machine
-from pipelines.hardware.machines import Sources, machine_of
+from pipelines.hardware.entities import Model, Pair, known
+from pipelines.hardware.machines import Sources, machine_of, named
 from pipelines.hardware.ratios import paper_ratios, printed_kappa_hw, ratios
 from warehouse.declared.tables import DESIGN_QUESTIONS
 from warehouse.formulas import kappa
 from warehouse.formulas import kv_bytes as cache
 
-Row = dict[str, Any]
 # The latent of DeepSeek-V2 and V3: rank and rotary part, in elements a layer.
 LATENT_RANK, LATENT_ROPE = 512, 64
 
@@ -90,64 +88,68 @@ def design_questions(  # noqa: PLR0913 - three names of a workload, and what it 
         models: The headline models; those that `tokenizer` counts are asked about.
     """
     cached, prefill = columns_of(turns)
-    rows = list(_rows(sources, [name for name in models if _is_counted(sources, name, tokenizer)]))
-    if not len(cached) or not rows:
+    asked = list(_asked(sources, [name for name in models if _is_counted(sources, name, tokenizer)]))
+    if not len(cached) or not asked:
         return DESIGN_QUESTIONS.rows([])
     ordered = sort_turns(cached, prefill)
-    bound = bound_shares(ordered, np.array([row["kappa_crit"] for row in rows]))["memory_bound_turn_share"]
+    bound = bound_shares(ordered, np.array([row.kappa_crit for row in asked]))["memory_bound_turn_share"]
     names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
     found: list[dict[str, object]] = []
-    first = 0.0
-    for row, share in zip(rows, 1 - bound, strict=True):
-        first = float(share) if row.pop("is_first") else first
-        gained = float(share) - first
-        found.append({**names, **row, "compute_bound_turn_share": float(share), "gained_turn_share": gained})
+    first: dict[tuple[str, str, str], float] = {}
+    for row, share in zip(asked, (1 - bound).tolist(), strict=True):
+        gained = share - first.setdefault((row.model, row.basis, row.question), share)
+        found.append(names | asdict(row) | {"compute_bound_turn_share": share, "gained_turn_share": gained})
     return DESIGN_QUESTIONS.rows(found)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A row of `design_questions` without its workload and shares."""
+
+    model: str
+    accelerator: str
+    basis: str
+    question: str
+    variant: str
+    link_bytes_per_s: float
+    kv_bytes_per_token: float
+    kappa_crit: float
+
+
 def _is_counted(sources: Sources, name: str, tokenizer: str) -> bool:
-    model = sources.named("models", name)
-    return model is not None and model["tokenizer"] == tokenizer and model["kv_bytes_per_token"] is not None
+    model = named(sources.models, name)
+    return model is not None and model.tokenizer == tokenizer and model.kv_bytes_per_token is not None
 
 
-def _rows(sources: Sources, models: list[str]) -> Iterator[Row]:
+def _asked(sources: Sources, models: list[str]) -> Iterator[_Asked]:
     """Yield the rows without their shares, each question of a model beginning with what it is compared with."""
     for basis in ("paper", "physical"):
-        of_basis = [name for name in models if basis == "physical" or sources.named("paper_models", name)]
-        for name in of_basis:
-            question = ""
-            for variant in (v for v in VARIANTS if basis in v.bases):
-                yield _answer(sources, name, basis, variant) | {"is_first": variant.question != question}
-                question = variant.question
+        for name in models:
+            if basis == "physical" or name in sources.paper_models:
+                yield from (_row(sources, sources.models[name], basis, v) for v in VARIANTS if basis in v.bases)
 
 
-def _answer(sources: Sources, name: str, basis: str, variant: Variant) -> Row:
-    shape = sources.named("models", name) or {}
-    model = sources.named("paper_models" if basis == "paper" else "models", name) or {}
+def _row(sources: Sources, model: Model, basis: str, variant: Variant) -> _Asked:
     accelerator = _ACCELERATORS.get((variant.question, basis), _ELSE)
-    platform = {"accelerator": accelerator, "link": variant.link, "basis": basis}
-    machine = machine_of(sources, platform, shape, variant.bytes_per_s)
-    kv_bytes = model["kv_bytes_per_token"]
+    platform = Pair(accelerator, variant.link, basis)
+    machine = machine_of(sources, platform, model, variant.bytes_per_s)
+    if basis == "paper":
+        printed = printed_kappa_hw(sources, platform) if variant.bytes_per_s is None else None
+        own = sources.paper_models[model.model].kv_bytes_per_token
+        crit = known(paper_ratios(sources.paper_models[model.model], machine, variant.kv_dtype, printed).kappa_crit)
+    else:
+        own, crit = known(model.kv_bytes_per_token), known(ratios(model, machine, variant.kv_dtype).kappa_crit)
+    kv_bytes = own
     if variant.is_latent:
         element = kappa.ELEMENT_BYTES["bf16"]
-        kv_bytes = kappa.mla_kv_bytes_per_token(shape["layers"], LATENT_RANK, LATENT_ROPE, element)
-    return {
-        "model": name,
-        "accelerator": accelerator,
-        "basis": basis,
-        "question": variant.question,
-        "variant": variant.name,
-        "link_bytes_per_s": machine.bytes_per_s,
-        "kv_bytes_per_token": cache.quantised_kv_bytes(kv_bytes, cache.KV_ELEMENT_BYTES[variant.kv_dtype]),
-        "kappa_crit": _kappa_crit(sources, platform, model, machine, variant) * model["kv_bytes_per_token"] / kv_bytes,
-    }
-
-
-def _kappa_crit(sources: Sources, platform: Row, model: Row, machine: Machine, variant: Variant) -> float:
-    if platform["basis"] == "paper":
-        printed = printed_kappa_hw(sources, platform) if variant.bytes_per_s is None else None
-        found = paper_ratios(model, machine, variant.kv_dtype, printed).kappa_crit
-    else:
-        found = ratios(model, machine, variant.kv_dtype).kappa_crit
-    assert found is not None
-    return found
+        kv_bytes = kappa.mla_kv_bytes_per_token(model.layers, LATENT_RANK, LATENT_ROPE, element)
+    return _Asked(
+        model=model.model,
+        accelerator=accelerator,
+        basis=basis,
+        question=variant.question,
+        variant=variant.name,
+        link_bytes_per_s=machine.bytes_per_s,
+        kv_bytes_per_token=cache.quantised_kv_bytes(kv_bytes, cache.KV_ELEMENT_BYTES[variant.kv_dtype]),
+        kappa_crit=crit * own / kv_bytes,
+    )

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pipelines.hardware import costs
 from pipelines.hardware.costs import Machine
+from pipelines.hardware.entities import Model
 from warehouse.formulas import kappa
 from warehouse.formulas.kv_bytes import KV_ELEMENT_BYTES
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Row = dict[str, Any]
 Platform = tuple[str, str, str]
 
 PLATFORM = ("accelerator", "link", "basis")
@@ -87,7 +86,9 @@ def _shares(bound: list[float], totals: tuple[float, float, float], rate: float)
     }
 
 
-def turn_cost_rows(turns: OrderedTurns, model: Row, machines: Mapping[Platform, Machine]) -> Iterator[Row]:
+def turn_cost_rows(
+    turns: OrderedTurns, model: Model, machines: Mapping[Platform, Machine]
+) -> Iterator[dict[str, object]]:
     """Yield rows of `boundness` for one model: names, cost model, kv_dtype and shares, kappa_crit None.
 
     Cost models are `attention` and `full` where the tables know what they need, and `2n` for a model without a
@@ -95,7 +96,7 @@ def turn_cost_rows(turns: OrderedTurns, model: Row, machines: Mapping[Platform, 
 
     Args:
         turns: At least one turn.
-        model: A row of `models`.
+        model: Its sourced row.
         machines: By accelerator, link and basis.
     """
     for cost_model in _cost_models(model):
@@ -107,13 +108,13 @@ def turn_cost_rows(turns: OrderedTurns, model: Row, machines: Mapping[Platform, 
                 rates = np.array([_rate(machines[platform], kv_dtypes[0], of) for platform, of in pairs])
                 shares = needed_shares(turns, loaded, compute, rates)
                 for place, (platform, kv_dtype) in enumerate(pairs):
-                    names = {"model": model["model"], "cost_model": cost_model, "kv_dtype": kv_dtype}
+                    names = {"model": model.model, "cost_model": cost_model, "kv_dtype": kv_dtype}
                     row = {name: float(values[place]) for name, values in shares.items()}
-                    yield names | dict(zip(PLATFORM, platform, strict=True)) | {"kappa_crit": None} | row
+                    yield {**names, **dict(zip(PLATFORM, platform, strict=True)), "kappa_crit": None, **row}
 
 
-def _cost_models(model: Row) -> list[str]:
-    first = ["2n"] if model["kv_bytes_per_token"] is None else []
+def _cost_models(model: Model) -> list[str]:
+    first = ["2n"] if model.kv_bytes_per_token is None else []
     return [name for name in (*first, "attention", "full") if costs.is_known(model, name)]
 
 
@@ -132,12 +133,12 @@ def _alike(machines: Mapping[Platform, Machine], cost_model: str) -> dict[Machin
     return kinds
 
 
-def _proportional(model: Row) -> list[list[str]]:
+def _proportional(model: Model) -> list[list[str]]:
     """Return the number formats, together where all bytes scale with them, so that a rate stands for each."""
     names = list(kappa.ELEMENT_BYTES)
-    return [names] if model["kv_bytes_per_token"] is not None else [[name] for name in names]
+    return [names] if model.kv_bytes_per_token is not None else [[name] for name in names]
 
 
 def _rate(machine: Machine, kv_dtype: str, of: str) -> float:
     """Return the link's bytes per FLOP, counted in bytes of `kv_dtype` where the cache is kept in `of`."""
-    return machine.bytes_per_s / machine.flop_per_s * KV_ELEMENT_BYTES[kv_dtype] / KV_ELEMENT_BYTES[of]
+    return kappa.kappa_hw(machine.bytes_per_s, machine.flop_per_s) * KV_ELEMENT_BYTES[kv_dtype] / KV_ELEMENT_BYTES[of]

@@ -1,11 +1,11 @@
 """Answers for one model on one machine about a turn of K and T, by cost model. Workloads: `workload_answers`.
 
-Each answer is a flat row, so that it prints, and goes to JSON, as it is. The formulae are in `costs` and `serving`.
+The formulae are in `costs` and `serving`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from pipelines.hardware import costs
 from pipelines.hardware.costs import Machine
+from pipelines.hardware.entities import Model
 from warehouse.formulas import kappa, serving
 
-Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 _GRID = 4096
 
@@ -25,7 +25,7 @@ class Setting:
     """One model on one machine with one way of counting.
 
     Attributes:
-        model: A row of `models`; on the paper's basis with the paper's figures in it.
+        model: Its sourced row; on the paper's basis with the paper's figures in it.
         machine: Its rates, tensor parallelism included.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
         cost_model: One that is known for the model, see `known_cost_models`; None where none is: then there is no
@@ -34,7 +34,7 @@ class Setting:
             rounded entries; 1 but on the paper's basis. Seconds always follow from the rates.
     """
 
-    model: Row
+    model: Model
     machine: Machine
     kv_dtype: str
     cost_model: str | None
@@ -59,7 +59,7 @@ class Setting:
         return costs.recompute_s(self.model, self.machine, cached, prefill, self.cost_model)
 
 
-def known_cost_models(model: Row, machine: Machine, basis: str) -> list[str]:
+def known_cost_models(model: Model, machine: Machine, basis: str) -> list[str]:
     """Return the cost models that can be told: the paper's basis is 2N alone, `full` needs the memory's rate."""
     names = [name for name in ("2n", "attention", "full") if costs.is_known(model, name)]
     if basis == "paper":
@@ -67,7 +67,59 @@ def known_cost_models(model: Row, machine: Machine, basis: str) -> list[str]:
     return [name for name in names if name != "full" or machine.hbm_bytes_per_s is not None]
 
 
-def turn_answer(setting: Setting, cached_tokens: int, prefill_tokens: int, block: int = 1) -> Row:
+@dataclass(frozen=True, slots=True)
+class Pays:
+    """For which K loading is faster than computing again, up to the model's context.
+
+    Attributes:
+        load_pays: always, never, from, up to, or in ranges; None where t_GPU is not known.
+        load_from_cached_tokens: The K from which on it always is, None where there is none.
+        load_pays_ranges: Every range of K, the last without its end where it reaches the context: `1-308, 757-`. There
+            are two where the floor of reading weights grows with K (more experts are drawn), then stands, and is then
+            passed by the computing itself.
+    """
+
+    load_pays: str | None = None
+    load_from_cached_tokens: int | None = None
+    load_pays_ranges: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnCosts:
+    """What one turn costs; what depends on t_GPU is None where that is not known.
+
+    Attributes:
+        cached_tokens: K in whole blocks, as `prefill_tokens` is T with the rest.
+        faster: load or recompute; None where K is 0 then.
+    """
+
+    cost_model: str | None
+    cached_tokens: int
+    prefill_tokens: int
+    kappa_ratio: float
+    kv_bytes: float
+    kv_bytes_per_token: float
+    fixed_kv_bytes: float
+    transfer_s: float
+    compute_s: float | None
+    ttft_floor_s: float
+    requests_per_s: float | None
+    kappa_crit_here: float | None = None
+    pcie_overhead: float | None = None
+    is_memory_bound: bool | None = None
+    ttft_s: float | None = None
+    transfer_share: float | None = None
+    layerwise_ttft_s: float | None = None
+    recompute_s: float | None = None
+    faster: str | None = None
+    load_pays: str | None = None
+    load_from_cached_tokens: int | None = None
+    load_pays_ranges: str | None = None
+    needed_bytes_per_s: float | None = None
+    link_needed_bytes_per_s: float | None = None
+
+
+def turn_answer(setting: Setting, cached_tokens: int, prefill_tokens: int, block: int = 1) -> TurnCosts:
     """Return the answer for one turn.
 
     Args:
@@ -75,81 +127,63 @@ def turn_answer(setting: Setting, cached_tokens: int, prefill_tokens: int, block
         cached_tokens: K as the workload has it.
         prefill_tokens: T, at least 1.
         block: Tokens in a block: what does not fill one is computed again.
-
-    Returns:
-        `cached_tokens` and `prefill_tokens` are K and T with that; `faster` is None where K is 0 then.
     """
     cached, prefill = kappa.block_tokens(cached_tokens, prefill_tokens, block)
     load = float(setting.transfer_s(float(cached)))
     loaded, of_gpu = float(costs.kv_bytes(setting.model, float(cached), setting.kv_dtype)), setting.loaded_bytes(cached)
     per_token, state = costs.held_bytes(setting.model, setting.kv_dtype)
     compute = None if setting.cost_model is None else float(setting.compute_s(float(cached), float(prefill)))
-    return {
-        "cost_model": setting.cost_model,
-        "cached_tokens": cached,
-        "prefill_tokens": prefill,
-        "kappa_ratio": kappa.kappa_ratio(cached, prefill),
-        "kv_bytes": loaded,
-        "kv_bytes_per_token": per_token,
-        "fixed_kv_bytes": state,
-        "transfer_s": load,
-        "compute_s": compute,
-        "ttft_floor_s": max(load, compute or 0.0),
-        "requests_per_s": serving.requests_per_s(setting.machine.bytes_per_s, of_gpu) if loaded else None,
-        **(dict.fromkeys(_OF_COMPUTE) if compute is None else _compared(setting, cached, prefill, (load, compute))),
-    }
+    turn = TurnCosts(
+        cost_model=setting.cost_model,
+        cached_tokens=cached,
+        prefill_tokens=prefill,
+        kappa_ratio=kappa.kappa_ratio(cached, prefill),
+        kv_bytes=loaded,
+        kv_bytes_per_token=per_token,
+        fixed_kv_bytes=state,
+        transfer_s=load,
+        compute_s=compute,
+        ttft_floor_s=max(load, compute or 0.0),
+        requests_per_s=serving.requests_per_s(setting.machine.bytes_per_s, of_gpu) if loaded else None,
+    )
+    return turn if compute is None else _compared(setting, turn, compute)
 
 
-# What a turn's answer has only where t_GPU is known.
-_OF_COMPUTE = (
-    "kappa_crit_here", "pcie_overhead", "is_memory_bound", "ttft_s", "transfer_share", "layerwise_ttft_s",
-    "recompute_s", "faster", "load_pays", "load_from_cached_tokens", "load_pays_ranges",
-    "needed_bytes_per_s", "link_needed_bytes_per_s",
-)  # fmt: skip
-
-
-def _compared(setting: Setting, cached: int, prefill: int, seconds: tuple[float, float]) -> Row:
-    load, compute = seconds
+def _compared(setting: Setting, turn: TurnCosts, compute: float) -> TurnCosts:
+    cached, prefill, load = turn.cached_tokens, turn.prefill_tokens, turn.transfer_s
     again = float(setting.recompute_s(float(cached), float(prefill)))
     overhead = load / compute * setting.as_printed
-    loaded = float(costs.kv_bytes(setting.model, float(cached), setting.kv_dtype))
-    return {
-        "kappa_crit_here": kappa.kappa_ratio(cached, prefill) / overhead if overhead else None,
-        "pcie_overhead": overhead,
-        "is_memory_bound": overhead > 1,
-        "ttft_s": kappa.ttft_s(load, compute),
-        "transfer_share": kappa.transfer_share(load / compute),
-        "layerwise_ttft_s": serving.layerwise_ttft_s(load, compute, setting.model["layers"]),
-        "recompute_s": again,
-        "faster": None if not cached else "load" if load + compute < again else "recompute",
-        **loading_pays(setting, prefill),
-        "needed_bytes_per_s": serving.needed_bytes_per_s(loaded, compute),
-        "link_needed_bytes_per_s": serving.needed_bytes_per_s(float(setting.loaded_bytes(float(cached))), compute),
-    }
+    pays = loading_pays(setting, prefill)
+    return replace(
+        turn,
+        kappa_crit_here=turn.kappa_ratio / overhead if overhead else None,
+        pcie_overhead=overhead,
+        is_memory_bound=overhead > 1,
+        ttft_s=kappa.ttft_s(load, compute),
+        transfer_share=kappa.transfer_share(load / compute),
+        layerwise_ttft_s=serving.layerwise_ttft_s(load, compute, setting.model.layers),
+        recompute_s=again,
+        faster=None if not cached else "load" if load + compute < again else "recompute",
+        load_pays=pays.load_pays,
+        load_from_cached_tokens=pays.load_from_cached_tokens,
+        load_pays_ranges=pays.load_pays_ranges,
+        needed_bytes_per_s=serving.needed_bytes_per_s(turn.kv_bytes, compute),
+        link_needed_bytes_per_s=serving.needed_bytes_per_s(float(setting.loaded_bytes(float(cached))), compute),
+    )
 
 
-def loading_pays(setting: Setting, prefill_tokens: int) -> Row:
+def loading_pays(setting: Setting, prefill_tokens: int) -> Pays:
     """Return for which K loading is faster than computing again, up to the model's context.
 
     Args:
         setting: Model, machine and way of counting.
         prefill_tokens: T, at least 1.
-
-    Returns:
-        `load_pays` is always, never, from, up to, or in ranges; `load_from_cached_tokens` the K from which on it always
-        is, None where there is none; `load_pays_ranges` every range of K, the last without its end where it reaches the
-        context: `1-308, 757-`. There are two where the floor of reading weights grows with K (more experts are drawn),
-        then stands, and is then passed by the computing itself.
     """
-    limit = int(setting.model["max_context_tokens"])
+    limit = setting.model.max_context_tokens
     ranges = paying_ranges(setting, prefill_tokens)
     on = ranges[-1][0] if ranges and ranges[-1][1] == limit else None
     told = [f"{first}-{'' if last == limit else last}" for first, last in ranges]
-    return {
-        "load_pays": _word(ranges, limit),
-        "load_from_cached_tokens": on,
-        "load_pays_ranges": ", ".join(told) or None,
-    }
+    return Pays(_word(ranges, limit), on, ", ".join(told) or None)
 
 
 def _word(ranges: list[tuple[int, int]], limit: int) -> str:
@@ -170,7 +204,7 @@ def paying_ranges(setting: Setting, prefill_tokens: int) -> list[tuple[int, int]
     attention there is one range, from `serving.crossover_cached_tokens`, rounded up. A range that lies between two
     places of the grid, 0.3 % apart, is not seen.
     """
-    limit = int(setting.model["max_context_tokens"])
+    limit = setting.model.max_context_tokens
     grid = np.unique(np.geomspace(1, limit, _GRID).round().astype(np.int64))
     pays = _pays(setting, grid.astype(np.float64), prefill_tokens)
     firsts = [int(grid[0])] if pays[0] else []

@@ -8,11 +8,13 @@ from warehouse.database.engine import first_line, in_memory, one_file
 from warehouse.declared.schema import Table, quoted
 from warehouse.declared.tables import TABLES
 from warehouse.errors import KappaError
+from warehouse.formulas.catalogue import formulas
+from warehouse.formulas.macros import macro
 
 # Files of DuckDB 2 are not read by clients of 1.4 and 1.5, which people have; this format is.
 STORAGE_VERSION = "v1.4.0"
 _SQL = Path(__file__).parents[1] / "sql"
-MACROS, PERCENTILES, QUESTIONS = "macros", "percentiles", "questions"
+PERCENTILES, QUESTIONS = "percentiles", "questions"
 
 
 def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
@@ -58,11 +60,11 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
 
 
 def add_macros(connection: object) -> None:
-    """Create the formulae as macros in the current database of a connection; `sql/macros.sql` holds them."""
+    """Create the formulae as macros in the current database of a connection."""
     import duckdb  # noqa: PLC0415
 
     assert isinstance(connection, duckdb.DuckDBPyConnection)
-    connection.execute((_SQL / f"{MACROS}.sql").read_text("utf8"))
+    connection.execute("\n".join(map(macro, formulas().values())))
 
 
 def _stored() -> dict[str, Table]:

@@ -44,19 +44,3 @@ SHARE = Range(0, 1, "a share")
 REQUESTS = Range(1, 1e11, "traces have thousands to 10^8 requests")
 TOKENS = Range(1, 1e9, "prompts are some to 10^7 tokens")
 KAPPA_M = Range(1e2, 1e9, "FLOP/byte; the paper prints 7e4 to 1.42e6")
-
-# The greatest peak of one direction by kind of link. Above it stand both directions, bits, or another kind.
-KIND_PEAKS = {
-    "pcie": Range(1e8, 2.5e11, "16 lanes of PCIe 7 bring 242e9 one way"),
-    "c2c": Range(1e10, 2e12, "NVLink-C2C brings 450e9 one way"),
-    "unified": Range(1e10, 3e13, "the memory itself, 8e12"),
-    "engine": Range(1e8, 2e12, "no more than the link under it"),
-    "pageable": Range(1e8, 2e12, "no more than the link under it"),
-    "storage": Range(1e8, 2e11, "four lanes bring 14.5e9, a dozen drives 2e11"),
-    "network": Range(1e8, 2.5e11, "1.6 Tb/s are 2e11 bytes/s; 400 Gb/s are 5e10"),
-    "memory": Range(1e9, 5e12, "eight channels bring 2e11"),
-}
-# Time to read the whole memory: 10 to 100 ms. Reads of all of it in a second.
-MEMORY_READS_PER_S = Range(0.5, 150, "the tables have 12 to 56; 8 times that are bits for bytes")
-# 2 x active parameters over the bytes of a token's cache.
-WORK_A_BYTE = Range(1e3, 1e8, "models have 1e4 to 2e7")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from warehouse.declared.schema import Field
+from warehouse.declared.units import Unit
 
 COUNTINGS = ("text", "chat")
 POPULATIONS = ("all", "reused")
@@ -30,7 +31,7 @@ def _text(name: str, description: str, values: tuple[str, ...] = ()) -> Field:
     return Field(name, pa.string(), "", description, values=values)
 
 
-def _count(name: str, unit: str, description: str, minimum: int = 0) -> Field:
+def _count(name: str, unit: Unit, description: str, minimum: int = 0) -> Field:
     return Field(name, pa.int64(), unit, description, minimum=minimum)
 
 

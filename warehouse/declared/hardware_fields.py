@@ -9,6 +9,7 @@ import pyarrow as pa
 from warehouse.declared import bounds as p
 from warehouse.declared import fields as f
 from warehouse.declared.schema import Field
+from warehouse.declared.units import Unit
 
 BASES = ("paper", "physical", "measured")
 KV_DTYPES = ("bf16", "fp8")
@@ -24,13 +25,13 @@ def _text(name: str, description: str, values: tuple[str, ...] = ()) -> Field:
     return Field(name, pa.string(), "", description, values=values)
 
 
-def _number(name: str, unit: str, description: str, can_be: p.Range | None = None) -> Field:
+def _number(name: str, unit: Unit, description: str, can_be: p.Range | None = None) -> Field:
     """Declare a figure; one that is computed and not typed in has no range of its own."""
     low, high, why = can_be or (0.0, None, "")
     return Field(name, pa.float64(), unit, description, minimum=low, maximum=high, why_bounds=why)
 
 
-def _count(name: str, unit: str, description: str, can_be: p.Range | None = None) -> Field:
+def _count(name: str, unit: Unit, description: str, can_be: p.Range | None = None) -> Field:
     low, high, why = can_be or (0.0, None, "")
     return Field(name, pa.int64(), unit, description, minimum=low, maximum=high, why_bounds=why)
 

@@ -6,12 +6,13 @@ import pyarrow as pa
 
 from warehouse.declared import bounds as p
 from warehouse.declared.schema import Field
+from warehouse.declared.units import Unit
 
 # What a rule of thumb is about; neither makes a link, because no machine stands behind it.
 RULE_SUBJECTS = ("transfer-size", "pageable")
 
 
-def _figure(name: str, unit: str, description: str, can_be: p.Range) -> Field:
+def _figure(name: str, unit: Unit, description: str, can_be: p.Range) -> Field:
     return Field(
         name, pa.float64(), unit, description, nullable=True, minimum=can_be.low, maximum=can_be.high,
         why_bounds=can_be.why,

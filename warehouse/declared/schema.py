@@ -10,6 +10,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from warehouse.declared.units import Unit
+
 DUCKDB_TYPES = {
     pa.string(): "VARCHAR",
     pa.bool_(): "BOOLEAN",
@@ -29,7 +31,7 @@ class Field:
 
     name: str
     type: pa.DataType
-    unit: str
+    unit: Unit
     description: str
     nullable: bool = False
     minimum: float | None = None

@@ -7,9 +7,11 @@ T K + T (T + 1) / 2 pairs. Counts of tokens are whole numbers below 2^53 and com
 
 from __future__ import annotations
 
+from warehouse.formulas.macros import formula
 from warehouse.formulas.numbers import Value, least
 
 
+@formula("prefill_tokens::DOUBLE * cached_tokens + prefill_tokens::DOUBLE * (prefill_tokens + 1) / 2")
 def attended_pairs(cached_tokens: Value, prefill_tokens: Value) -> Value:
     """Return the pairs of full attention, dimensionless: T K + T (T + 1) / 2.
 
@@ -21,6 +23,13 @@ def attended_pairs(cached_tokens: Value, prefill_tokens: Value) -> Value:
     return prefill_tokens * cached_tokens + prefill_tokens * (prefill_tokens + 1) / 2
 
 
+@formula(
+    "least(window_tokens::DOUBLE - least(cached_tokens, window_tokens), prefill_tokens) * cached_tokens + "
+    "least(window_tokens::DOUBLE - least(cached_tokens, window_tokens), prefill_tokens) * "
+    "(least(window_tokens::DOUBLE - least(cached_tokens, window_tokens), prefill_tokens) + 1) / 2 + "
+    "(prefill_tokens - least(window_tokens::DOUBLE - least(cached_tokens, window_tokens), prefill_tokens)) * "
+    "window_tokens"
+)
 def windowed_pairs(cached_tokens: Value, prefill_tokens: Value, window_tokens: float) -> Value:
     """Return the pairs of a rolling window of W tokens: the sum of min(K + i, W) over i = 1 .. T.
 
@@ -36,6 +45,13 @@ def windowed_pairs(cached_tokens: Value, prefill_tokens: Value, window_tokens: f
     return seen
 
 
+@formula(
+    "(floor((cached_tokens::DOUBLE + prefill_tokens) / chunk_tokens) * (chunk_tokens::DOUBLE * (chunk_tokens + "
+    "1) / 2) + ((cached_tokens::DOUBLE + prefill_tokens) % chunk_tokens) * ((cached_tokens::DOUBLE + "
+    "prefill_tokens) % chunk_tokens + 1) / 2) - (floor(cached_tokens::DOUBLE / chunk_tokens) * "
+    "(chunk_tokens::DOUBLE * (chunk_tokens + 1) / 2) + (cached_tokens::DOUBLE % chunk_tokens) * "
+    "(cached_tokens::DOUBLE % chunk_tokens + 1) / 2)"
+)
 def chunked_pairs(cached_tokens: Value, prefill_tokens: Value, chunk_tokens: float) -> Value:
     """Return the pairs of attention inside fixed chunks of C tokens: the token at place p sees p mod C + 1 tokens.
 
@@ -54,6 +70,7 @@ def _pairs_in_chunks(tokens: Value, chunk_tokens: float) -> Value:
     return tokens // chunk_tokens * (chunk_tokens * (chunk_tokens + 1) / 2) + rest * (rest + 1) / 2
 
 
+@formula("2 * layers::DOUBLE * heads * (head_dim + v_head_dim)")
 def attention_flops_per_pair(layers: float, heads: float, head_dim: float, v_head_dim: float) -> float:
     """Return alpha in FLOP per pair: 2 L n_h (d_qk + d_v); with d_qk = d_v = d_h it is 4 L n_h d_h.
 
@@ -66,6 +83,7 @@ def attention_flops_per_pair(layers: float, heads: float, head_dim: float, v_hea
     return 2 * layers * heads * (head_dim + v_head_dim)
 
 
+@formula("2 * layers::DOUBLE * heads * (2 * kv_lora_rank::DOUBLE + qk_rope_head_dim)")
 def absorbed_flops_per_pair(layers: float, heads: float, kv_lora_rank: float, qk_rope_head_dim: float) -> float:
     """Return alpha of MLA computed on the latent, in FLOP per pair: 2 L n_h (2 r + d_rope).
 
@@ -77,6 +95,7 @@ def absorbed_flops_per_pair(layers: float, heads: float, kv_lora_rank: float, qk
     return 2 * layers * heads * (2 * kv_lora_rank + qk_rope_head_dim)
 
 
+@formula("2 * layers::DOUBLE * kv_lora_rank * heads * (nope_head_dim + v_head_dim)")
 def upprojection_flops_per_token(
     layers: float, heads: float, kv_lora_rank: float, nope_head_dim: float, v_head_dim: float
 ) -> float:
@@ -90,6 +109,7 @@ def upprojection_flops_per_token(
     return 2 * layers * kv_lora_rank * heads * (nope_head_dim + v_head_dim)
 
 
+@formula("flops_per_pair::DOUBLE * pairs")
 def attention_flops(pairs: Value, flops_per_pair: float) -> Value:
     """Return FLOP of attention: alpha x pairs.
 
@@ -98,6 +118,12 @@ def attention_flops(pairs: Value, flops_per_pair: float) -> Value:
     return float(flops_per_pair) * pairs
 
 
+@formula(
+    "least( expanded_flops_per_pair::DOUBLE * (prefill_tokens::DOUBLE * cached_tokens + prefill_tokens::DOUBLE * "
+    "(prefill_tokens + 1) / 2) + upprojection_flops_per_token::DOUBLE * cached_tokens, "
+    "absorbed_flops_per_pair::DOUBLE * (prefill_tokens::DOUBLE * cached_tokens + prefill_tokens::DOUBLE * "
+    "(prefill_tokens + 1) / 2) )"
+)
 def mla_attention_flops(
     cached_tokens: Value,
     prefill_tokens: Value,
@@ -117,6 +143,7 @@ def mla_attention_flops(
     return cheaper
 
 
+@formula("2 * layers::DOUBLE * index_heads * (index_head_dim + 1)")
 def indexer_flops_per_pair(layers: float, index_heads: float, index_head_dim: float) -> float:
     """Return FLOP of an indexer's score of one pair: 2 L H_I (d_I + 1).
 
@@ -129,6 +156,11 @@ def indexer_flops_per_pair(layers: float, index_heads: float, index_head_dim: fl
     return 2 * layers * index_heads * (index_head_dim + 1)
 
 
+@formula(
+    "least( expanded_flops_per_pair::DOUBLE * picked_pairs + upprojection_flops_per_token::DOUBLE * "
+    "cached_tokens, absorbed_flops_per_pair::DOUBLE * picked_pairs ) + indexer_flops_per_pair::DOUBLE * "
+    "attended_pairs"
+)
 def sparse_mla_flops(  # noqa: PLR0913, PLR0917 - two counts of pairs, and what a pair costs in each part
     cached_tokens: Value,
     attended_pairs: Value,
@@ -152,6 +184,7 @@ def sparse_mla_flops(  # noqa: PLR0913, PLR0917 - two counts of pairs, and what 
     return cheaper + float(indexer_flops_per_pair) * attended_pairs
 
 
+@formula("2 * layer_params::DOUBLE * prefill_tokens + 2 * head_params::DOUBLE + attention_flops")
 def prefill_flops(prefill_tokens: Value, layer_params: float, head_params: float, attention_flops: Value) -> Value:
     """Return F(T given K) in FLOP: 2 N_layers T + 2 N_head + attention.
 

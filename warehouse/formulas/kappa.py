@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from warehouse.formulas.macros import formula
 from warehouse.formulas.numbers import Value
 
 Tokens = TypeVar("Tokens", int, npt.NDArray[np.int64])
@@ -18,6 +19,10 @@ Tokens = TypeVar("Tokens", int, npt.NDArray[np.int64])
 ELEMENT_BYTES = {"bf16": 2, "fp8": 1}
 
 
+@formula(
+    "CASE WHEN prefill_tokens > 0 THEN cached_tokens / prefill_tokens ELSE error('prefill_tokens is not "
+    "positive, a turn computes at least one token') END"
+)
 def kappa_ratio(cached_tokens: float, prefill_tokens: float) -> float:
     """Return K / T, dimensionless: cached tokens over new tokens of one turn.
 
@@ -34,6 +39,10 @@ def kappa_ratio(cached_tokens: float, prefill_tokens: float) -> float:
     return cached_tokens / prefill_tokens
 
 
+@formula(
+    "{ 'cached_tokens': cached_tokens::BIGINT // block * block, 'prefill_tokens': cached_tokens::BIGINT + "
+    "prefill_tokens - cached_tokens::BIGINT // block * block }"
+)
 def block_tokens(cached_tokens: Tokens, prefill_tokens: Tokens, block: int) -> tuple[Tokens, Tokens]:
     """Return (K_b, T_b) in tokens where only whole blocks are reused: K_b = b floor(K / b), T_b = K + T - K_b.
 
@@ -46,7 +55,10 @@ def block_tokens(cached_tokens: Tokens, prefill_tokens: Tokens, block: int) -> t
     return reused, cached_tokens + prefill_tokens - reused
 
 
-def gqa_kv_bytes_per_token(layers: int, kv_heads: int, head_dim: int, v_head_dim: int, element_bytes: float) -> float:
+@formula("layers::DOUBLE * kv_heads * (head_dim + v_head_dim) * element_bytes")
+def gqa_kv_bytes_per_token(
+    layers: float, kv_heads: float, head_dim: float, v_head_dim: float, element_bytes: float
+) -> float:
     """Return bytes/token of a grouped-query cache: layers x kv_heads x (head_dim + v_head_dim) x element_bytes.
 
     Source: derivation: each layer keeps one key and one value of each key-value head.
@@ -57,7 +69,8 @@ def gqa_kv_bytes_per_token(layers: int, kv_heads: int, head_dim: int, v_head_dim
     return layers * kv_heads * (head_dim + v_head_dim) * element_bytes
 
 
-def mla_kv_bytes_per_token(layers: int, kv_lora_rank: int, qk_rope_head_dim: int, element_bytes: float) -> float:
+@formula("layers::DOUBLE * (kv_lora_rank + qk_rope_head_dim) * element_bytes")
+def mla_kv_bytes_per_token(layers: float, kv_lora_rank: float, qk_rope_head_dim: float, element_bytes: float) -> float:
     """Return bytes/token of a multi-head latent cache: layers x (kv_lora_rank + qk_rope_head_dim) x element_bytes.
 
     Source: DeepSeek-V2, arXiv 2405.04434, section 2.1.
@@ -68,6 +81,7 @@ def mla_kv_bytes_per_token(layers: int, kv_lora_rank: int, qk_rope_head_dim: int
     return layers * (kv_lora_rank + qk_rope_head_dim) * element_bytes
 
 
+@formula("2 * active_params::DOUBLE")
 def flops_per_token(active_params: float) -> float:
     """Return F_pfl in FLOP/token: 2 x active parameters, one multiplication and one addition each; no attention.
 
@@ -76,6 +90,7 @@ def flops_per_token(active_params: float) -> float:
     return 2 * active_params
 
 
+@formula("flops_per_token::DOUBLE / kv_bytes_per_token")
 def kappa_m(flops_per_token: float, kv_bytes_per_token: float) -> float:
     """Return F_pfl / B_kv in FLOP/byte: work for a new token per byte to load for a cached one.
 
@@ -84,6 +99,7 @@ def kappa_m(flops_per_token: float, kv_bytes_per_token: float) -> float:
     return flops_per_token / kv_bytes_per_token
 
 
+@formula("bytes_per_s::DOUBLE / flop_per_s")
 def kappa_hw(bytes_per_s: float, flop_per_s: float) -> float:
     """Return BW / C_eff in byte/FLOP: bytes that the link brings while the accelerator does one operation.
 
@@ -92,6 +108,7 @@ def kappa_hw(bytes_per_s: float, flop_per_s: float) -> float:
     return bytes_per_s / flop_per_s
 
 
+@formula("kappa_m_flop_per_byte::DOUBLE * kappa_hw_byte_per_flop")
 def kappa_crit(kappa_m_flop_per_byte: float, kappa_hw_byte_per_flop: float) -> float:
     """Return kappa_M x kappa_HW, dimensionless: the kappa_ratio at which loading K takes as long as computing T.
 
@@ -100,6 +117,7 @@ def kappa_crit(kappa_m_flop_per_byte: float, kappa_hw_byte_per_flop: float) -> f
     return kappa_m_flop_per_byte * kappa_hw_byte_per_flop
 
 
+@formula("(1 / tensor_parallel::DOUBLE) / greatest(1 / tensor_parallel::DOUBLE, 1 / kv_heads::DOUBLE)")
 def tensor_parallel_factor(tensor_parallel: int, kv_heads: int) -> float:
     """Return what kappa_crit is multiplied by, dimensionless, where `tensor_parallel` GPUs share each layer and its KV.
 
@@ -113,6 +131,7 @@ def tensor_parallel_factor(tensor_parallel: int, kv_heads: int) -> float:
     return (1 / tensor_parallel) / max(1 / tensor_parallel, 1 / kv_heads)
 
 
+@formula("kappa_ratio::DOUBLE / kappa_crit")
 def pcie_overhead(kappa_ratio: float, kappa_crit: float) -> float:
     """Return t_PCIe / t_GPU = kappa_ratio / kappa_crit, dimensionless; above 1 the turn is memory bound (`2n`).
 
@@ -121,6 +140,7 @@ def pcie_overhead(kappa_ratio: float, kappa_crit: float) -> float:
     return kappa_ratio / kappa_crit
 
 
+@formula("pcie_overhead::DOUBLE / (1 + pcie_overhead)")
 def transfer_share(pcie_overhead: float) -> float:
     """Return the share of TTFT that is transfer, 0 to 1: POH / (1 + POH).
 
@@ -129,6 +149,7 @@ def transfer_share(pcie_overhead: float) -> float:
     return pcie_overhead / (1 + pcie_overhead)
 
 
+@formula("cached_tokens::DOUBLE * kv_bytes_per_token / bytes_per_s")
 def transfer_s(cached_tokens: Value, kv_bytes_per_token: float, bytes_per_s: float) -> Value:
     """Return t_PCIe in seconds: K x B_kv / BW.
 
@@ -137,6 +158,7 @@ def transfer_s(cached_tokens: Value, kv_bytes_per_token: float, bytes_per_s: flo
     return cached_tokens * kv_bytes_per_token / bytes_per_s
 
 
+@formula("prefill_tokens::DOUBLE * flops_per_token / flop_per_s")
 def compute_s(prefill_tokens: Value, flops_per_token: float, flop_per_s: float) -> Value:
     """Return t_GPU in seconds under cost model `2n`: T x F_pfl / C_eff.
 
@@ -145,6 +167,7 @@ def compute_s(prefill_tokens: Value, flops_per_token: float, flop_per_s: float) 
     return prefill_tokens * flops_per_token / flop_per_s
 
 
+@formula("transfer_s::DOUBLE + compute_s")
 def ttft_s(transfer_s: float, compute_s: float) -> float:
     """Return the time to first token in seconds, transfer and compute one after the other: t_PCIe + t_GPU.
 
@@ -153,6 +176,7 @@ def ttft_s(transfer_s: float, compute_s: float) -> float:
     return transfer_s + compute_s
 
 
+@formula("pool_tokens::DOUBLE / (1 + kappa_ratio)")
 def scheduled_tokens(pool_tokens: float, kappa_ratio: float) -> float:
     """Return T_sched, new tokens per iteration where the KV pool is the limit: pool_tokens / (1 + kappa_ratio).
 

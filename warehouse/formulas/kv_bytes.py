@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from warehouse.formulas.macros import formula
 from warehouse.formulas.numbers import Value, greatest, least
 
 # Groups of 32 elements share a 16-bit scale and a 16-bit zero point. Source: the code of KIVI (arXiv 2402.02750), read
@@ -14,6 +15,7 @@ from warehouse.formulas.numbers import Value, greatest, least
 GROUP_ELEMENTS, GROUP_BYTES = 32, 4
 
 
+@formula("bits::DOUBLE / 8 + group_bytes::DOUBLE / group_elements")
 def quantised_element_bytes(bits: float, group_elements: float, group_bytes: float) -> float:
     """Return bytes of one quantised element with its share of scale and zero point: bits / 8 + bytes / elements.
 
@@ -34,6 +36,7 @@ KV_ELEMENT_BYTES = {
 }
 
 
+@formula("bf16_bytes::DOUBLE * element_bytes / 2")
 def quantised_kv_bytes(bf16_bytes: Value, element_bytes: float) -> Value:
     """Return the bytes of a cache whose bf16 size is given, at another size of an element: bytes x element / 2.
 
@@ -45,6 +48,7 @@ def quantised_kv_bytes(bf16_bytes: Value, element_bytes: float) -> Value:
     return bf16_bytes * element_bytes / 2
 
 
+@formula("cached_tokens::DOUBLE * kv_bytes_per_token")
 def cached_kv_bytes(cached_tokens: Value, kv_bytes_per_token: float) -> Value:
     """Return bytes to load where every cached token costs the same: K x B_kv.
 
@@ -53,6 +57,9 @@ def cached_kv_bytes(cached_tokens: Value, kv_bytes_per_token: float) -> Value:
     return cached_tokens * kv_bytes_per_token
 
 
+@formula(
+    "cached_tokens::DOUBLE * kv_bytes_per_token + least(cached_tokens, window_tokens)::DOUBLE * window_bytes_per_token"
+)
 def windowed_kv_bytes(
     cached_tokens: Value, kv_bytes_per_token: float, window_bytes_per_token: float, window_tokens: float
 ) -> Value:
@@ -67,6 +74,7 @@ def windowed_kv_bytes(
     return held
 
 
+@formula("cached_tokens::DOUBLE * kv_bytes_per_token + cached_tokens::DOUBLE % chunk_tokens * chunk_bytes_per_token")
 def chunked_kv_bytes(
     cached_tokens: Value, kv_bytes_per_token: float, chunk_bytes_per_token: float, chunk_tokens: float
 ) -> Value:
@@ -80,6 +88,7 @@ def chunked_kv_bytes(
     return cached_tokens * kv_bytes_per_token + cached_tokens % chunk_tokens * chunk_bytes_per_token
 
 
+@formula("cached_tokens::DOUBLE * kv_bytes_per_token + least(cached_tokens, 1)::DOUBLE * state_bytes")
 def stateful_kv_bytes(cached_tokens: Value, kv_bytes_per_token: float, state_bytes: float) -> Value:
     """Return bytes to load where some layers keep a state of fixed size: K x B_full + state, nothing where K = 0.
 
@@ -92,6 +101,7 @@ def stateful_kv_bytes(cached_tokens: Value, kv_bytes_per_token: float, state_byt
     return held
 
 
+@formula("greatest(1 / tensor_parallel::DOUBLE, 1 / kv_heads::DOUBLE)")
 def kv_share_of_gpu(tensor_parallel: float, kv_heads: float) -> float:
     """Return the share of a token's bytes that each of `tensor_parallel` GPUs loads: max(1 / tp, 1 / kv_heads).
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 
+from warehouse.formulas.macros import formula
 from warehouse.formulas.numbers import greatest, least
 
 
+@formula("greatest(transfer_s::DOUBLE, compute_s) + least(transfer_s::DOUBLE, compute_s) / layers")
 def layerwise_ttft_s(transfer_s: float, compute_s: float, layers: float) -> float:
     """Return the time to first token in seconds where a layer is loaded while the one before it computes.
 
@@ -24,6 +26,7 @@ def layerwise_ttft_s(transfer_s: float, compute_s: float, layers: float) -> floa
     return longest + first
 
 
+@formula("new_tokens::DOUBLE * kv_bytes_per_token / to_host_bytes_per_s")
 def write_back_s(new_tokens: float, kv_bytes_per_token: float, to_host_bytes_per_s: float) -> float:
     """Return the time to store the keys and values of new tokens in host memory, in seconds: n x B_kv / BW_to_host.
 
@@ -37,6 +40,9 @@ def write_back_s(new_tokens: float, kv_bytes_per_token: float, to_host_bytes_per
     return new_tokens * kv_bytes_per_token / to_host_bytes_per_s
 
 
+@formula(
+    "1 / ((1 - tier_share::DOUBLE) / link_bytes_per_s + tier_share::DOUBLE / least(tier_bytes_per_s, link_bytes_per_s))"
+)
 def tiered_bytes_per_s(link_bytes_per_s: float, tier_bytes_per_s: float, tier_share: float) -> float:
     """Return the rate, in bytes/s, of a load of which `tier_share` (0 to 1) lies in a slower tier (NVMe, remote).
 
@@ -51,6 +57,7 @@ def tiered_bytes_per_s(link_bytes_per_s: float, tier_bytes_per_s: float, tier_sh
     return 1 / ((1 - tier_share) / link_bytes_per_s + tier_share / slower)
 
 
+@formula("kv_bytes::DOUBLE / compute_s")
 def needed_bytes_per_s(kv_bytes: float, compute_s: float) -> float:
     """Return the bandwidth at which loading takes as long as computing, in bytes/s: bytes / t_GPU.
 
@@ -62,6 +69,7 @@ def needed_bytes_per_s(kv_bytes: float, compute_s: float) -> float:
     return kv_bytes / compute_s
 
 
+@formula("CASE WHEN kv_bytes_per_request > 0 THEN bytes_per_s::DOUBLE / kv_bytes_per_request ELSE 'inf'::DOUBLE END")
 def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
     """Return how many requests a second a link carries: BW / bytes a request; infinite where nothing is loaded.
 
@@ -73,6 +81,7 @@ def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
     return bytes_per_s / kv_bytes_per_request if kv_bytes_per_request > 0 else math.inf
 
 
+@formula("2 * layer_params::DOUBLE + flops_per_pair::DOUBLE * (cached_tokens + 1) / 2")
 def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_per_pair: float) -> float:
     """Return FLOP per cached token to compute K tokens again instead of loading them: 2 N_layers + alpha (K + 1) / 2.
 
@@ -84,6 +93,7 @@ def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_p
     return 2 * layer_params + flops_per_pair * (cached_tokens + 1) / 2
 
 
+@formula("kv_bytes_per_token::DOUBLE * flop_per_s / recompute_flops_per_token")
 def break_even_bytes_per_s(kv_bytes_per_token: float, recompute_flops_per_token: float, flop_per_s: float) -> float:
     """Return the bandwidth above which loading is faster than computing again: B_kv C_eff / FLOP a cached token.
 
@@ -95,6 +105,10 @@ def break_even_bytes_per_s(kv_bytes_per_token: float, recompute_flops_per_token:
     return kv_bytes_per_token * flop_per_s / recompute_flops_per_token
 
 
+@formula(
+    "greatest( 2 * (kv_bytes_per_token::DOUBLE * flop_per_s / bytes_per_s - 2 * layer_params::DOUBLE) / "
+    "flops_per_pair - 1, 0 )"
+)
 def crossover_cached_tokens(
     kv_bytes_per_token: float, bytes_per_s: float, flop_per_s: float, layer_params: float, flops_per_pair: float
 ) -> float:
@@ -110,6 +124,7 @@ def crossover_cached_tokens(
     return tokens
 
 
+@formula("(idle_w::DOUBLE * transfer_s + busy_w::DOUBLE * compute_s) * tensor_parallel")
 def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float, tensor_parallel: float) -> float:
     """Return the energy of a turn in joules, of all GPUs: idle power while it loads, busy power while it computes.
 
@@ -123,6 +138,7 @@ def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float, 
     return (idle_w * transfer_s + busy_w * compute_s) * tensor_parallel
 
 
+@formula("(idle_w::DOUBLE * transfer_share + busy_w::DOUBLE * (1 - transfer_share)) * tensor_parallel")
 def average_power_w(idle_w: float, busy_w: float, transfer_share: float, tensor_parallel: float) -> float:
     """Return the mean power of a turn in watts, of all GPUs: idle x share of transfer + busy x the rest, each GPU's.
 

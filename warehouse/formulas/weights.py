@@ -5,12 +5,18 @@
 
 from __future__ import annotations
 
+from warehouse.formulas.macros import formula
 from warehouse.formulas.numbers import Value, greatest
 
 # Assumption of cost model `full`: matrices in bf16, as the FLOP rates are.
 WEIGHT_BYTES = 2
 
 
+@formula(
+    "active_params::DOUBLE - experts_per_token * ((total_params::DOUBLE - active_params) / greatest(experts - "
+    "experts_per_token, 1)) + experts * ((total_params::DOUBLE - active_params) / greatest(experts - "
+    "experts_per_token, 1)) * (1 - pow(1 - experts_per_token::DOUBLE / experts, prefill_tokens))"
+)
 def touched_params(
     total_params: float, active_params: float, experts: float, experts_per_token: float, prefill_tokens: Value
 ) -> Value:
@@ -29,6 +35,7 @@ def touched_params(
     return active_params - experts_per_token * each + experts * each * (1 - unused)
 
 
+@formula("params::DOUBLE * weight_bytes / hbm_bytes_per_s")
 def weights_s(params: Value, weight_bytes: float, hbm_bytes_per_s: float) -> Value:
     """Return the time to read parameters from the accelerator's memory once, in seconds: N x bytes / BW_hbm.
 
@@ -40,6 +47,7 @@ def weights_s(params: Value, weight_bytes: float, hbm_bytes_per_s: float) -> Val
     return params * weight_bytes / hbm_bytes_per_s
 
 
+@formula("greatest(compute_s::DOUBLE, weights_s)")
 def floored_compute_s(compute_s: Value, weights_s: Value) -> Value:
     """Return t_GPU in seconds: the longer of computing and reading the weights, which overlap.
 

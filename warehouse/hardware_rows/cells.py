@@ -1,4 +1,4 @@
-"""One cell of a sourced row: text to a typed value, and what is wrong with it told with file, row and column."""
+"""One cell of a sourced row: its text becomes a typed value; an error names file, row and column."""
 
 from __future__ import annotations
 
@@ -12,35 +12,10 @@ from warehouse.declared import hardware_fields as h
 from warehouse.declared.schema import Field
 from warehouse.errors import KappaError
 from warehouse.hardware_rows.names import unseen_character
-from warehouse.hardware_rows.units import EXAMPLES, mistaken_for, parse_quantity
+from warehouse.hardware_rows.units import EXAMPLES, parse_quantity
 
 _SHOWN = 40
 _FIRST_YEAR = 2000
-
-
-def failure(path: Path, row: int, column: str, why: str) -> KappaError:
-    """Return the error for one place of a file; the header is row 1."""
-    return KappaError(f"{path} is not usable", f"row {row}, column {column}: {why}", "correct the file")
-
-
-def _flag(cell: str) -> bool:
-    return {"true": True, "false": False}[cell.lower()]
-
-
-def _number(cell: str) -> float:
-    value = float(cell)
-    if not math.isfinite(value):
-        raise ValueError(cell)
-    return value
-
-
-def _whole(value: float, cell: str) -> int:
-    if not value.is_integer():
-        raise ValueError(cell)
-    # Above 2^53 a float drops digits that may be written out.
-    return int(cell) if cell.lstrip("+-").isdigit() else int(value)
-
-
 _KINDS = {
     pa.string(): "text",
     pa.bool_(): "true or false",
@@ -50,6 +25,20 @@ _KINDS = {
 }
 
 
+def failure(path: Path, row: int, column: str, why: str) -> KappaError:
+    """Return the error for one place of a file; the header is row 1."""
+    return KappaError(f"{path} is not usable", f"row {row}, column {column}: {why}", "correct the file")
+
+
+def shown(text: str) -> str:
+    """Return a cell as a message quotes it: a long one is cut.
+
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
+    """
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
 def typed_value(path: Path, row: int, field: Field, cell: str) -> object:
     """Return a cell as its field declares it, None for an empty one that may be.
 
@@ -57,8 +46,7 @@ def typed_value(path: Path, row: int, field: Field, cell: str) -> object:
     `989.5 TFLOP/s`, `64 GB/s`, `400 Gb/s`, `80 GiB`.
 
     Raises:
-        KappaError: it is empty, holds a character that cannot be seen, is of another type, or out of bounds; the
-            message says what it may be mistaken for.
+        KappaError: it is empty, holds a character that cannot be seen, is of another type, or out of bounds.
     """
     text = cell.strip()
     if not text:
@@ -72,61 +60,53 @@ def typed_value(path: Path, row: int, field: Field, cell: str) -> object:
     except (ValueError, KeyError, OverflowError):
         written = f" in {field.unit}, nor one like {EXAMPLES[field.unit]}" if field.unit in EXAMPLES else ""
         raise failure(path, row, field.name, f"{shown(text)} is not {_KINDS[field.type]}{written}") from None
-    why = _broken_bound(field, value)
+    why = _broken_rule(field, value)
     if why:
         raise failure(path, row, field.name, f"{shown(text)} {why}")
     return value
-
-
-def shown(text: str) -> str:
-    """Return a cell as a message quotes it: a long one is cut.
-
-    >>> shown("x" * 100)
-    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
-    """
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
-
-
-def is_bare(cell: str) -> bool:
-    """Return whether a cell is a number without a unit."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _parsed(field: Field, text: str) -> object:
     if pa.types.is_string(field.type):
         return text
     if pa.types.is_boolean(field.type):
-        return _flag(text)
-    has_unit = field.unit in EXAMPLES and not is_bare(text)
-    value = parse_quantity(text, field.unit) if has_unit else _number(text)
-    return value if pa.types.is_floating(field.type) else _whole(value, text)
+        return {"true": True, "false": False}[text.lower()]
+    try:
+        value = float(text)
+    except ValueError:
+        if field.unit not in EXAMPLES:
+            raise
+        value = parse_quantity(text, field.unit)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    if pa.types.is_floating(field.type):
+        return value
+    if not value.is_integer():
+        raise ValueError(text)
+    # Above 2^53 a float drops digits that may be written out.
+    return int(text) if text.lstrip("+-").isdigit() else int(value)
 
 
-def _broken_bound(field: Field, value: object) -> str | None:
-    rules = (
-        (field.values and value not in field.values, f"is not one of {', '.join(field.values)}"),
-        (field is h.RETRIEVED and not _is_day(str(value)), "is not a day (YYYY-MM-DD) since 2000"),
-        (field is h.IS_EXAMPLE and value, "marks an example, which is no measurement"),
-    )
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return next((why for is_broken, why in rules if is_broken), None)
-    return _outside(field, value)
+def _broken_rule(field: Field, value: object) -> str:
+    if field.values and value not in field.values:
+        return f"is not one of {', '.join(field.values)}"
+    if field is h.RETRIEVED and not _is_day(str(value)):
+        return "is not a day (YYYY-MM-DD) since 2000"
+    if field is h.IS_EXAMPLE and value:
+        return "marks an example, which is no measurement"
+    return _outside(field, value) if isinstance(value, int | float) else ""
 
 
-def _outside(field: Field, value: float) -> str | None:
+def _outside(field: Field, value: float) -> str:
     low = -math.inf if field.minimum is None else field.minimum
     high = math.inf if field.maximum is None else field.maximum
     if low <= value <= high:
-        return None
+        return ""
     side = f"is below {low:g}" if value < low else f"is above {high:g}"
     unit = "" if field.unit in ("", "1") else f" {field.unit}"
     why = f" ({field.why_bounds})" if field.why_bounds else ""
-    mistaken = mistaken_for(value, field.unit, low, high)
-    return f"{side}{unit}{why}" + (f": {mistaken}" if mistaken else "")
+    written = f"; with its unit it is written like {EXAMPLES[field.unit]}" if field.unit in EXAMPLES else ""
+    return f"{side}{unit}{why}{written}"
 
 
 def _is_day(text: str) -> bool:

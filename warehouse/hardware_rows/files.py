@@ -23,12 +23,11 @@ _CALL_IT = f"call it one of {', '.join(USER_TABLES)} (.csv)"
 
 
 class Placed(NamedTuple):
-    """A row with the file and the line that it stands in (the header is line 1), and its cells as they are written."""
+    """A row with its file and its line; the header is line 1."""
 
     path: Path
     number: int
     values: dict[str, object]
-    cells: dict[str, str]
 
 
 def user_folder(home: Path) -> Path:
@@ -89,10 +88,24 @@ def read_rows(path: Path, table: Table, *, may_omit: bool = False) -> list[Place
     Raises:
         KappaError: The file cannot be read, or a cell cannot be used; with file, row and column.
     """
-    return [
-        Placed(path, number, {f.name: typed_value(path, number, f, cells.get(f.name, "")) for f in table.fields}, cells)
-        for number, cells in _cells(path, table, may_omit=may_omit)
-    ]
+    return typed_rows(path, _bytes(path), table, may_omit=may_omit)
+
+
+def typed_rows(path: Path, data: bytes, table: Table, *, may_omit: bool = False) -> list[Placed]:
+    """Return the typed rows of a file's bytes, as `read_rows` does."""
+    header, *lines = _lines(path, data) or [[]]
+    names = [name.strip() for name in header]
+    _check_header(path, table, names, may_omit=may_omit)
+    rows = []
+    for number, line in enumerate(lines, 2):
+        if not line:
+            continue
+        if len(line) != len(names):
+            raise failure(path, number, names[-1], f"{len(line)} cells where the header has {len(names)}")
+        cells = dict(zip(names, line, strict=True))
+        typed = {field.name: typed_value(path, number, field, cells.get(field.name, "")) for field in table.fields}
+        rows.append(Placed(path, number, typed))
+    return rows
 
 
 def _why(error: OSError) -> str:
@@ -108,14 +121,11 @@ def _bytes(path: Path) -> bytes:
     except OSError as error:
         raise KappaError(f"{path} cannot be read", _why(error), "restore it, or mend its permissions") from error
     if len(data) > MOST_BYTES:
-        raise KappaError(
-            f"{path} is not usable", f"it is longer than {MOST_BYTES:,} bytes", "keep rows of tables alone"
-        )
+        raise KappaError(f"{path} is not usable", f"it is longer than {MOST_BYTES:,} bytes", "keep only rows in it")
     return data
 
 
-def _lines(path: Path) -> list[list[str]]:
-    data = _bytes(path)
+def _lines(path: Path, data: bytes) -> list[list[str]]:
     try:
         reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
     except UnicodeDecodeError as error:
@@ -127,28 +137,16 @@ def _lines(path: Path) -> list[list[str]]:
         raise KappaError(f"{path} cannot be read", f"row {reader.line_num}: {error}", "correct the file") from error
 
 
-def _cells(path: Path, table: Table, *, may_omit: bool) -> list[tuple[int, dict[str, str]]]:
-    lines = _lines(path)
-    header = [name.strip() for name in lines[0]] if lines else []
-    _check_header(path, table, header, may_omit=may_omit)
-    placed = [(number, line) for number, line in enumerate(lines[1:], 2) if line]
-    for number, line in placed:
-        if len(line) != len(header):
-            raise failure(path, number, header[-1], f"{len(line)} cells where the header has {len(header)}")
-    return [(number, dict(zip(header, line, strict=True))) for number, line in placed]
-
-
 def _check_header(path: Path, table: Table, header: list[str], *, may_omit: bool) -> None:
     needed = {field.name for field in table.fields if not (may_omit and field.nullable)}
-    missing, unknown = sorted(needed - set(header)), sorted(set(header) - set(table.names))
-    twice = sorted({name for name in header if header.count(name) > 1})
-    told = [
-        f"{kind} {', '.join(shown(name) for name in names)}"
-        for kind, names in (("missing", missing), ("unknown", unknown), ("twice", twice))
-        if names
-    ]
-    if told:
-        names = ", ".join(sorted({*missing, *unknown, *twice})) if header else "all"
+    wrong = {
+        "missing": sorted(needed - set(header)),
+        "unknown": sorted(set(header) - set(table.names)),
+        "twice": sorted({name for name in header if header.count(name) > 1}),
+    }
+    found = [f"{kind} {', '.join(map(shown, names))}" for kind, names in wrong.items() if names]
+    if found:
+        columns = ", ".join(sorted({name for names in wrong.values() for name in names})) if header else "all"
+        why = "; ".join(found) if header else "the file is empty"
         listed = f"the columns have to be {', '.join(table.names)}, with commas between them"
-        why = f"{'; '.join(told)}; {listed}" if header else f"the file is empty; {listed}"
-        raise failure(path, 1, names, why)
+        raise failure(path, 1, columns, f"{why}; {listed}")

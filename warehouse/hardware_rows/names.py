@@ -1,4 +1,4 @@
-"""Names of models, accelerators and links: found whatever their case, and the nearest where there is none."""
+"""Names of models, accelerators and links: found in any case, and the nearest where there is none."""
 
 from __future__ import annotations
 

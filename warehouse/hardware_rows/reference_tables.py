@@ -14,82 +14,44 @@ from warehouse.declared.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PL
 _FROM_ELSEWHERE = {h.FLOPS_PER_TOKEN.name, *(field.name for field in h.INDEXER)}
 _TYPED_MODELS = tuple(field for field in MODELS.fields if field.name not in _FROM_ELSEWHERE)
 INDEXERS = Table(
-    "indexers",
-    "the indexer of one model, which picks the tokens that its attention computes",
-    ("model",),
+    "indexers", "the indexer of one model, which picks the tokens that its attention computes", ("model",),
     (h.MODEL, *h.INDEXER, h.RETRIEVED, h.CONFIDENCE, f.SOURCE),
-)
+)  # fmt: skip
 # Measured platforms come from `measured`, with their figures.
 _TYPED_PLATFORMS = tuple(
     replace(field, values=("paper", "physical")) if field is h.BASIS else field for field in PLATFORMS.fields
 )
 PAPER_MODELS = Table(
-    "paper_models",
-    "one model as the paper puts it into its formulae",
-    ("model",),
+    "paper_models", "one model as the paper puts it into its formulae", ("model",),
     (
-        h.MODEL,
-        replace(h.ACTIVE_PARAMS, nullable=False),
-        replace(h.KV_BYTES_PER_TOKEN, nullable=False),
-        h.PRINTED_KAPPA_M,
-        h.RETRIEVED,
-        f.SOURCE,
+        h.MODEL, replace(h.ACTIVE_PARAMS, nullable=False), replace(h.KV_BYTES_PER_TOKEN, nullable=False),
+        h.PRINTED_KAPPA_M, h.RETRIEVED, f.SOURCE,
     ),
-)
+)  # fmt: skip
 PAPER_ACCELERATORS = Table(
-    "paper_accelerators",
-    "one accelerator as the paper puts it into its formulae",
-    ("accelerator",),
+    "paper_accelerators", "one accelerator as the paper puts it into its formulae", ("accelerator",),
     (h.ACCELERATOR, h.EFFECTIVE_FLOP_PER_S, h.RETRIEVED, f.SOURCE),
-)
+)  # fmt: skip
 PAPER_LINKS = Table(
-    "paper_links",
-    "one link as the paper puts it into its formulae",
-    ("link",),
+    "paper_links", "one link as the paper puts it into its formulae", ("link",),
     (h.LINK, h.BYTES_PER_S, h.RETRIEVED, f.SOURCE),
-)
+)  # fmt: skip
 MEASURED = Table(
-    "measured",
-    "one accelerator with its link as `kappa measure` found it",
-    ("accelerator", "link"),
+    "measured", "one accelerator with its link as `kappa measure` found it", ("accelerator", "link"),
     (
-        h.ACCELERATOR,
-        h.LINK,
-        h.DEVICE_NAME,
-        h.MATMUL_BF16,
-        h.MATMUL_FP16,
-        h.MATMUL_FP8,
-        h.PINNED_TO_DEVICE,
-        h.PINNED_TO_HOST,
-        h.PAGEABLE_TO_DEVICE,
-        h.PAGEABLE_TO_HOST,
-        h.DEVICE_COPY,
-        h.TORCH_VERSION,
-        h.RUNTIME_VERSION,
-        h.RETRIEVED,
-        h.IS_EXAMPLE,
-        f.SOURCE,
+        h.ACCELERATOR, h.LINK, h.DEVICE_NAME, h.MATMUL_BF16, h.MATMUL_FP16, h.MATMUL_FP8, h.PINNED_TO_DEVICE,
+        h.PINNED_TO_HOST, h.PAGEABLE_TO_DEVICE, h.PAGEABLE_TO_HOST, h.DEVICE_COPY, h.TORCH_VERSION, h.RUNTIME_VERSION,
+        h.RETRIEVED, h.IS_EXAMPLE, f.SOURCE,
     ),
-)
+)  # fmt: skip
 MEASUREMENTS = Table(
-    "measurements",
-    "one size or number format that `kappa measure` tried",
+    "measurements", "one size or number format that `kappa measure` tried",
     ("accelerator", "link", "quantity", "memory", "direction", "dtype", "size"),
     (
-        h.ACCELERATOR,
-        h.LINK,
-        h.DEVICE_NAME,
-        h.RETRIEVED,
-        h.MEASURED_QUANTITY,
-        h.MEMORY,
-        h.DIRECTION,
-        h.DTYPE,
-        h.SIZE,
-        h.RATE,
-        h.RATE_UNIT,
-        f.SOURCE,
+        h.ACCELERATOR, h.LINK, h.DEVICE_NAME, h.RETRIEVED, h.MEASURED_QUANTITY, h.MEMORY, h.DIRECTION, h.DTYPE, h.SIZE,
+        h.RATE, h.RATE_UNIT, f.SOURCE,
     ),
-)
+)  # fmt: skip
 TRANSFER_RULES = Table(
     "transfer_rules",
     "one rule of thumb about copies: it is no measurement of a machine and never makes a link by itself",
@@ -108,29 +70,21 @@ TRACES = Table(
         r.REUSE, r.NEW_P50, r.REUSED_P50, r.TRACE_BLOCK, h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
     ),
 )  # fmt: skip
-REFERENCE: dict[str, Table] = {
-    "models": Table("models", MODELS.grain, MODELS.key, _TYPED_MODELS),
-    "indexers": INDEXERS,
-    "accelerators": ACCELERATORS,
-    "links": LINKS,
-    "platforms": Table("platforms", PLATFORMS.grain, PLATFORMS.key, _TYPED_PLATFORMS),
-    "headlines": HEADLINES,
-    "measured": MEASURED,
-    "measurements": MEASUREMENTS,
-    "transfer_rules": TRANSFER_RULES,
-    "traces": TRACES,
-    "paper_models": PAPER_MODELS,
-    "paper_accelerators": PAPER_ACCELERATORS,
-    "paper_links": PAPER_LINKS,
-    "published": PUBLISHED,
-}
+_TABLES = (
+    replace(MODELS, fields=_TYPED_MODELS), INDEXERS, ACCELERATORS, LINKS, replace(PLATFORMS, fields=_TYPED_PLATFORMS),
+    HEADLINES, MEASURED, MEASUREMENTS, TRANSFER_RULES, TRACES, PAPER_MODELS, PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED,
+)  # fmt: skip
+REFERENCE = {table.name: table for table in _TABLES}
 # Tables that a user adds rows to, in HOME/reference/<name>.csv.
 USER_TABLES = ("models", "indexers", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
+# Columns that hold a name of another table: `link` one of `links`.
 NAMES_FROM = {
-    "platforms": {"accelerator": "accelerators", "link": "links"},
-    "headlines": {"model": "models", "accelerator": "accelerators", "link": "links"},
-    "indexers": {"model": "models"},
-    "paper_models": {"model": "models"},
-    "paper_accelerators": {"accelerator": "accelerators"},
-    "paper_links": {"link": "links"},
+    "models": ("tokenizer",),
+    "platforms": ("accelerator", "link"),
+    "headlines": ("model", "accelerator", "link"),
+    "indexers": ("model",),
+    "measured": ("accelerator", "link"),
+    "paper_models": ("model",),
+    "paper_accelerators": ("accelerator",),
+    "paper_links": ("link",),
 }

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from warehouse.declared.hardware_fields import CONFIDENCES
 from warehouse.declared.schema import Table
-from warehouse.hardware_rows.cells import failure, shown, typed_value
-from warehouse.hardware_rows.checks import check_figures
+from warehouse.hardware_rows.cells import failure, shown
+from warehouse.hardware_rows.checks import contradiction
 from warehouse.hardware_rows.files import (
     FOLDER,
     Placed,
     read_rows,
+    typed_rows,
     unread_files,
     user_files,
     user_folder,
     user_rows_identity,
 )
-from warehouse.hardware_rows.mixups import check_against_known, check_measured
 from warehouse.hardware_rows.names import find_name, folded, nearest_names
 from warehouse.hardware_rows.reference_tables import NAMES_FROM, REFERENCE
-from warehouse.hardware_rows.shapes import figure, indexer_bytes
+from warehouse.hardware_rows.shapes import Values, indexer_bytes
 from warehouse.hardware_rows.tokenizer_names import tokenizer_names
 
 __all__ = [
-    "FOLDER", "REFERENCE", "check_new_rows", "load_reference", "unread_files", "user_files", "user_folder",
+    "FOLDER", "REFERENCE", "check_file", "load_reference", "unread_files", "user_files", "user_folder",
     "user_rows_identity",
 ]  # fmt: skip
+
+RowsOf = Callable[[str], list[dict[str, Any]]]
+_PARTS = ("accelerator", "link")
 
 
 def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -> pa.Table:
@@ -53,47 +58,38 @@ def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -
     return table.rows([row.values for row in (*own, *theirs)])
 
 
-def check_new_rows(name: str, path: Path, rows: list[dict[str, str]], user: Path | None) -> None:
-    """Check the rows that are to become a user's file, as they would be when it is read.
+def check_file(name: str, path: Path, data: bytes, user: Path) -> None:
+    """Check bytes that are to become a user's file, as they would be when it is read.
 
     Args:
         name: A key of `REFERENCE`.
         path: The file, for messages.
-        rows: Its rows, text by column.
+        data: What is to be in it.
         user: The folder of a user's own rows, with whatever other files it holds.
 
     Raises:
         KappaError: A row cannot be used.
     """
-    table = REFERENCE[name]
-    theirs = [
-        Placed(path, number, {f.name: typed_value(path, number, f, row[f.name]) for f in table.fields}, row)
-        for number, row in enumerate(rows, 2)
-    ]
-    _check(name, read_rows(FOLDER / f"{name}.csv", table), theirs, FOLDER, user)
+    own = read_rows(FOLDER / f"{name}.csv", REFERENCE[name])
+    _check(name, own, typed_rows(path, data, REFERENCE[name]), FOLDER, user)
 
 
 def _check(name: str, own: list[Placed], theirs: list[Placed], folder: Path, user: Path | None) -> None:
+    def rows_of(table: str) -> list[dict[str, Any]]:
+        return list(load_reference(table, folder, user).to_pylist())
+
     rows = [*own, *theirs]
     _check_key(REFERENCE[name], rows)
-    for column, other in NAMES_FROM.get(name, {}).items():
-        _resolve_names(rows, column, _known(name, column, other, folder, user))
-    check_figures(rows)
+    for column in NAMES_FROM.get(name, ()):
+        _resolve_names(name, column, rows, rows_of)
+    machines = {kind: {row[kind]: row for row in rows_of(f"{kind}s")} for kind in _PARTS} if name == "measured" else {}
+    for path, number, values in rows:
+        found = contradiction(values | _named_peaks(values, machines))
+        if found:
+            raise failure(path, number, *found)
     _check_days(theirs)
-    check_against_known(name, theirs, own)
-    if name == "measured":
-        check_measured(
-            theirs, *(load_reference(table, folder, user).to_pylist() for table in ("accelerators", "links"))
-        )
-    if name == "models":
-        _check_tokenizers(rows)
-    if name == "indexers":
-        _check_indexers(rows, folder, user)
-    if name == "platforms":
-        _check_platforms(rows, folder)
-        _lower_confidence(rows, folder, user)
-    if name == "headlines":
-        _check_headlines(rows, folder, user)
+    if name in _CHECKS:
+        _CHECKS[name](rows, rows_of)
 
 
 def _check_key(table: Table, rows: list[Placed]) -> None:
@@ -111,90 +107,74 @@ def _check_key(table: Table, rows: list[Placed]) -> None:
 def _check_days(rows: list[Placed]) -> None:
     """Refuse a user's day that is still to come; one day is left for time zones."""
     tomorrow = (dt.datetime.now(dt.UTC) + dt.timedelta(days=1)).date().isoformat()
-    for path, number, values, _ in rows:
+    for path, number, values in rows:
         day = values.get("retrieved")
         if isinstance(day, str) and day > tomorrow:
             raise failure(path, number, "retrieved", f"{shown(day)} is still to come")
 
 
-def _known(name: str, column: str, other: str, folder: Path, user: Path | None) -> list[str]:
-    """Return the names that a column may hold; a measured machine may be one that no other table knows."""
-    names = list(load_reference(other, folder, user)[column].to_pylist())
-    if name == "headlines" and column != "model":
-        names += load_reference("measured", folder, user)[column].to_pylist()
-    return names
-
-
-def _resolve_names(rows: list[Placed], column: str, names: list[str]) -> None:
-    """Put the name's own spelling in the place of the one given."""
-    for path, number, values, _ in rows:
+def _resolve_names(name: str, column: str, rows: list[Placed], rows_of: RowsOf) -> None:
+    """Put the name's own spelling in the place of the one given; a measured machine may be in no other table."""
+    is_tokenizer = column == "tokenizer"
+    names = tokenizer_names() if is_tokenizer else [row[column] for row in rows_of(f"{column}s")]
+    if name == "headlines" and column in _PARTS:
+        names += [row[column] for row in rows_of("measured")]
+    for path, number, values in rows:
         given = values[column]
         if not isinstance(given, str):
             continue
         found = find_name(given, names)
-        if found is None:
+        if found is None and name != "measured":
+            place = "kappa (take one, with is_tokenizer_proxy true)" if is_tokenizer else f"{column}s.csv"
             near = ", ".join(nearest_names(given, names))
-            raise failure(path, number, column, f"{shown(given)} is not in {column}s.csv, nearest are {near}")
-        values[column] = found
+            raise failure(path, number, column, f"{shown(given)} is not in {place}, nearest are {near}")
+        values[column] = found or given
 
 
-def _check_platforms(rows: list[Placed], folder: Path) -> None:
-    paper = {name: set(load_reference(f"paper_{name}s", folder)[name].to_pylist()) for name in ("accelerator", "link")}
-    for path, number, values, _ in rows:
-        for column, names in paper.items():
-            if values["basis"] == "paper" and values[column] not in names:
-                raise failure(path, number, column, f"{values[column]!r} is not among the paper's inputs")
+def _named_peaks(values: Values, machines: dict[str, dict[str, dict[str, Any]]]) -> Values:
+    """Return the columns of the accelerator and the link that a measured row names, as `link.peak_bytes_per_s`."""
+    named = {kind: known.get(str(values[kind]), {}) for kind, known in machines.items()}
+    return {f"{kind}.{column}": value for kind, row in named.items() for column, value in row.items()}
 
 
-def _lower_confidence(rows: list[Placed], folder: Path, user: Path | None) -> None:
-    """Make each physical platform at most as sure as its accelerator and its link; the paper has inputs of its own."""
-    for kind in ("accelerator", "link"):
-        sure = {row[kind]: row["confidence"] for row in load_reference(f"{kind}s", folder, user).to_pylist()}
-        for _, _, values, _ in rows:
-            if values["basis"] == "physical":
+def _check_platforms(rows: list[Placed], rows_of: RowsOf) -> None:
+    """Make a physical platform at most as sure as accelerator and link; one of the paper has inputs of the paper."""
+    for kind in _PARTS:
+        paper = {row[kind] for row in rows_of(f"paper_{kind}s")}
+        sure = {row[kind]: row["confidence"] for row in rows_of(f"{kind}s")}
+        for path, number, values in rows:
+            if values["basis"] != "paper":
                 values["confidence"] = max(str(values["confidence"]), sure[values[kind]], key=CONFIDENCES.index)
+            elif values[kind] not in paper:
+                raise failure(path, number, kind, f"{values[kind]!r} is not among the paper's inputs")
 
 
-def _check_tokenizers(rows: list[Placed]) -> None:
-    """Put the tokenizer's own spelling in the place of the one given."""
-    names = tokenizer_names()
-    for path, number, values, _ in rows:
-        given = str(values["tokenizer"])
-        found = find_name(given, names)
-        if found is None:
-            why = (
-                f"{shown(given)} is no tokenizer of kappa, which are {', '.join(names)}: give the one whose counts "
-                "come nearest, and is_tokenizer_proxy true"
-            )
-            raise failure(path, number, "tokenizer", why)
-        values["tokenizer"] = found
-
-
-def _check_indexers(rows: list[Placed], folder: Path, user: Path | None) -> None:
+def _check_indexers(rows: list[Placed], rows_of: RowsOf) -> None:
     """Refuse an indexer of a model that has none, or whose keys are not as wide as the model's bytes say."""
-    models = {row["model"]: row for row in load_reference("models", folder, user).to_pylist()}
-    for path, number, values, _ in rows:
-        model, width = models[values["model"]], figure(values, "index_head_dim") or 0.0
+    models = {row["model"]: row for row in rows_of("models")}
+    for path, number, values in rows:
+        model, width = models[values["model"]], int(str(values["index_head_dim"]))
         if model["attention"] != "mla+indexer":
             raise failure(path, number, "model", f"the attention of {values['model']} is {model['attention']}")
-        expected = indexer_bytes(model["full_attention_layers"], width)
-        if expected != model["indexer_bytes_per_token"]:
-            why = f"{width:g} makes {expected:g} indexer_bytes_per_token, {values['model']} has "
-            raise failure(path, number, "index_head_dim", f"{why}{model['indexer_bytes_per_token']:g}")
+        expected, given = indexer_bytes(model["full_attention_layers"], width), model["indexer_bytes_per_token"]
+        if expected != given:
+            why = f"{width} makes {expected} indexer_bytes_per_token, {values['model']} has {given}"
+            raise failure(path, number, "index_head_dim", why)
 
 
-def _check_headlines(rows: list[Placed], folder: Path, user: Path | None) -> None:
-    models = {row["model"]: row["confidence"] for row in load_reference("models", folder, user).to_pylist()}
-    platforms = {
-        (row["accelerator"], row["link"], row["basis"]): row["confidence"]
-        for row in load_reference("platforms", folder, user).to_pylist()
+def _check_headlines(rows: list[Placed], rows_of: RowsOf) -> None:
+    """Refuse what is no model and no platform, or is known only second-hand."""
+    measured = [row | {"basis": "measured", "confidence": "high"} for row in rows_of("measured")]
+    sure: dict[tuple[object, ...], str] = {
+        tuple(row.get(column) for column in REFERENCE["headlines"].names): row["confidence"]
+        for row in (*rows_of("models"), *rows_of("platforms"), *measured)
     }
-    measured = load_reference("measured", folder, user).to_pylist()
-    platforms |= {(row["accelerator"], row["link"], "measured"): "high" for row in measured}
-    for path, number, values, _ in rows:
-        platform = (values["accelerator"], values["link"], values["basis"])
-        if (values["model"] is None) == (platform == (None, None, None)):
+    for path, number, values in rows:
+        named = tuple(values[column] for column in REFERENCE["headlines"].names)
+        if (named[0] is None) == (named[1:] == (None,) * 3):
             raise failure(path, number, "model", "a row names one model or one platform")
-        confidence = platforms.get(platform) if values["model"] is None else models[values["model"]]
-        if confidence in (None, "secondary"):
+        if sure.get(named, "secondary") == "secondary":
             raise failure(path, number, "model, accelerator", "is no platform, or is known only second-hand")
+
+
+_CHECKS = {"platforms": _check_platforms, "indexers": _check_indexers, "headlines": _check_headlines}

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from assets.commands.crit.answers import Answer
-from assets.commands.crit.lines import TURN, pays, rate, seconds, words, workload_lines
-from assets.commands.crit.sources import confidence_cell, confidence_words
+from assets.commands.crit.lines import (
+    TURN,
+    A,
+    Line,
+    confidence_cell,
+    confidence_words,
+    pays,
+    rate,
+    seconds,
+    words,
+    workload_lines,
+)
 from assets.commands.screen import text_table
 from pipelines.hardware import caveats
+from pipelines.hardware.questions.answer import CritAnswer, TurnAnswer, WorkloadAnswer
 from warehouse.declared.formats import number, percent, yes_or_no
 from warehouse.declared.formats import quantity as scaled
 
-Row = dict[str, Any]
 MOST_BLOCKS = 3
-ABOUT = ("model", "accelerator", "link", "basis", "kv_dtype")
 LOAD_ALONE = "load alone"
 COST_MODELS = {
     "2n": "2 x active parameters a new token",
@@ -28,150 +35,168 @@ COST_MODELS = {
 
 
 # The columns of the table that many answers make: heading and cell.
-_SHORT: dict[bool, list[tuple[str, Callable[[Row], str]]]] = {
-    False: [
-        ("kappa_crit here", lambda row: number(row["kappa_crit_here"])),
-        ("pcie overhead", lambda row: number(row["pcie_overhead"])),
-        ("memory bound", lambda row: yes_or_no(row["is_memory_bound"])),
-        ("load", lambda row: seconds(row["transfer_s"])),
-        ("compute", lambda row: seconds(row["compute_s"])),
-        ("TTFT", lambda row: seconds(row["ttft_s"])),
-        ("faster", lambda row: words(row["faster"])),
-        ("loading is faster", pays),
-        ("link needed", lambda row: rate(row["link_needed_bytes_per_s"])),
-    ],
-    True: [
-        ("kappa_crit", lambda row: number(row["kappa_crit"])),
-        ("bound turns", lambda row: percent(row["memory_bound_turn_share"])),
-        ("bound tokens", lambda row: percent(row["memory_bound_token_share"])),
-        ("bound time", lambda row: percent(row["memory_bound_time_share"])),
-        ("overhead p50", lambda row: number(row["pcie_overhead_p50"])),
-        ("p99", lambda row: number(row["pcie_overhead_p99"])),
-        ("TTFT p50", lambda row: seconds(row["ttft_s_p50"])),
-        ("p99", lambda row: seconds(row["ttft_s_p99"])),
-        ("link needed p50", lambda row: rate(row["link_needed_bytes_per_s_p50"])),
-        ("p90", lambda row: rate(row["link_needed_bytes_per_s_p90"])),
-        ("p99", lambda row: rate(row["link_needed_bytes_per_s_p99"])),
-    ],
-}
+_TURN: list[tuple[str, Callable[[TurnAnswer], str]]] = [
+    ("kappa_crit here", lambda turn: number(turn.kappa_crit_here)),
+    ("pcie overhead", lambda turn: number(turn.pcie_overhead)),
+    ("memory bound", lambda turn: yes_or_no(turn.is_memory_bound)),
+    ("load", lambda turn: seconds(turn.transfer_s)),
+    ("compute", lambda turn: seconds(turn.compute_s)),
+    ("TTFT", lambda turn: seconds(turn.ttft_s)),
+    ("faster", lambda turn: words(turn.faster)),
+    ("loading is faster", pays),
+    ("link needed", lambda turn: rate(turn.link_needed_bytes_per_s)),
+]
+_WORKLOAD: list[tuple[str, Callable[[WorkloadAnswer], str]]] = [
+    ("kappa_crit", lambda of: number(of.kappa_crit)),
+    ("bound turns", lambda of: percent(of.memory_bound_turn_share)),
+    ("bound tokens", lambda of: percent(of.memory_bound_token_share)),
+    ("bound time", lambda of: percent(of.memory_bound_time_share)),
+    ("overhead p50", lambda of: number(of.p50.pcie_overhead)),
+    ("p99", lambda of: number(of.p99.pcie_overhead)),
+    ("TTFT p50", lambda of: seconds(of.p50.ttft_s)),
+    ("p99", lambda of: seconds(of.p99.ttft_s)),
+    ("link needed p50", lambda of: rate(of.p50.link_needed_bytes_per_s)),
+    ("p90", lambda of: rate(of.p90.link_needed_bytes_per_s)),
+    ("p99", lambda of: rate(of.p99.link_needed_bytes_per_s)),
+]
 
 
-def answer_text(found: list[Answer]) -> str:
-    """Return the answers as text: a block for each model and platform, or a table where there are more than three."""
-    blocks: dict[tuple[str, ...], list[Answer]] = {}
+def answer_text(found: Sequence[CritAnswer]) -> str:
+    """Return answers about turns as text: a block for each model and platform, or a table of more than three."""
+    turns = [answer for answer in found if isinstance(answer, TurnAnswer)]
+    if turns:
+        return _text(turns, _TURN, lambda _: TURN, _turn_words)
+    workloads = [answer for answer in found if isinstance(answer, WorkloadAnswer)]
+    return _text(workloads, _WORKLOAD, workload_lines, _workload_words)
+
+
+def _text(
+    found: Sequence[A],
+    columns: list[tuple[str, Callable[[A], str]]],
+    lines: Callable[[A], list[Line[A]]],
+    subject: Callable[[Sequence[A]], str],
+) -> str:
+    blocks: dict[tuple[str, ...], list[A]] = {}
     for answer in found:
-        blocks.setdefault(tuple(answer.row[name] for name in ABOUT), []).append(answer)
+        blocks.setdefault(_about(answer), []).append(answer)
     if len(blocks) > MOST_BLOCKS:
-        return f"{_subject(found)}\n\n{_table(found)}\n\n{_legend(found)}"
-    return "\n\n".join([*map(_block, blocks.values()), _legend(found)])
+        return f"{subject(found)}\n\n{_table(found, columns)}\n\n{_legend(found)}"
+    return "\n\n".join([*(_block(block, lines(block[0]), subject(block)) for block in blocks.values()), _legend(found)])
 
 
-def _table(found: list[Answer]) -> str:
-    columns: list[tuple[str, Callable[[Row], str]]] = [
-        *((name, lambda row, name=name: row[name]) for name in ABOUT),
-        ("t_GPU", lambda row: row["cost_model"] or LOAD_ALONE),
-        *_SHORT[found[0].is_workload],
-        ("confidence", confidence_cell),
+def _about(answer: A) -> tuple[str, ...]:
+    return answer.model, answer.accelerator, answer.link, answer.basis, answer.kv_dtype
+
+
+def _table(found: Sequence[A], chosen: list[tuple[str, Callable[[A], str]]]) -> str:
+    names = ("model", "accelerator", "link", "basis", "kv_dtype")
+    columns = [
+        *((name, [_about(answer)[n] for answer in found]) for n, name in enumerate(names)),
+        ("t_GPU", [answer.cost_model or LOAD_ALONE for answer in found]),
+        *((heading, [cell(answer) for answer in found]) for heading, cell in chosen),
+        ("confidence", [confidence_cell(answer) for answer in found]),
     ]
-    cells = [[form(answer.row) for answer in found] for _, form in columns]
-    return text_table(
-        pa.Table.from_arrays([pa.array(column, pa.string()) for column in cells], [c for c, _ in columns]),
-        stream=sys.stdout,
-    )
+    cells = [pa.array(column, pa.string()) for _, column in columns]
+    return text_table(pa.Table.from_arrays(cells, [heading for heading, _ in columns]), stream=sys.stdout)
 
 
-def _subject(found: list[Answer]) -> str:
-    row = found[0].row
-    chunk = "" if row["block_tokens"] == 1 else f", reuse in chunks of {row['block_tokens']:,} tokens"
-    if found[0].is_workload:
-        series = dict.fromkeys((answer.row["turns"], answer.row["tokenizer"]) for answer in found)
-        counted = [f"{turns:,} turns, {row['counting']} counted by {tokenizer}" for turns, tokenizer in series]
-        return f"{row['workload']}: {'; '.join(counted)}{chunk}"
-    of_turn = f"K = {row['cached_tokens']:,} cached, T = {row['prefill_tokens']:,} new tokens"
-    if row["cached_tokens"] != row["asked_cached_tokens"]:
-        chunk += f" (of K = {row['asked_cached_tokens']:,}, T = {row['asked_new_tokens']:,})"
-    return f"{of_turn}: kappa_ratio {number(row['kappa_ratio'])}{chunk}"
+def _chunks(answer: A) -> str:
+    return "" if answer.block_tokens == 1 else f", reuse in chunks of {answer.block_tokens:,} tokens"
 
 
-def _block(found: list[Answer]) -> str:
-    row = found[0].row
+def _workload_words(found: Sequence[WorkloadAnswer]) -> str:
+    first, series = found[0], dict.fromkeys((answer.turns, answer.tokenizer) for answer in found)
+    counted = [f"{turns:,} turns, {first.counting} counted by {tokenizer}" for turns, tokenizer in series]
+    return f"{first.workload}: {'; '.join(counted)}{_chunks(first)}"
+
+
+def _turn_words(found: Sequence[TurnAnswer]) -> str:
+    turn = found[0]
+    of_turn = f"K = {turn.cached_tokens:,} cached, T = {turn.prefill_tokens:,} new tokens"
+    asked = ""
+    if turn.cached_tokens != turn.asked_cached_tokens:
+        asked = f" (of K = {turn.asked_cached_tokens:,}, T = {turn.asked_new_tokens:,})"
+    return f"{of_turn}: kappa_ratio {number(turn.kappa_ratio)}{_chunks(turn)}{asked}"
+
+
+def _block(found: list[A], chosen: list[Line[A]], subject: str) -> str:
+    first = found[0]
     head = [
-        f"{row['model']} on {row['accelerator']} over {row['link']}: basis {row['basis']}, {row['kv_dtype']} cache",
-        _rates(row),
-        _crit_words(row),
-        _subject(found),
-        f"confidence: {confidence_words(row)}",
-        *_notes(row),
+        f"{first.model} on {first.accelerator} over {first.link}: basis {first.basis}, {first.kv_dtype} cache",
+        _rates(first),
+        _crit_words(first),
+        subject,
+        f"confidence: {confidence_words(first)}",
+        *_notes(first),
         "",
     ]
-    chosen = workload_lines(row) if found[0].is_workload else TURN
-    lines = [line for line in chosen if any(answer.row.get(line[1]) is not None for answer in found)]
-    cells = [["", *(answer.row["cost_model"] or LOAD_ALONE for answer in found)]]
-    cells += [[label, *(form(answer.row) for answer in found)] for label, _, form in lines]
+    lines = [line for line in chosen if any(line.value(answer) is not None for answer in found)]
+    cells = [["", *(answer.cost_model or LOAD_ALONE for answer in found)]]
+    cells += [[line.label, *(line.cell(answer) for answer in found)] for line in lines]
     widths = [max(len(line[n]) for line in cells) for n in range(len(cells[0]))]
     rows = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells]
     return "\n".join([*head, *rows])
 
 
-def _rates(row: Row) -> str:
+def _rates(answer: A) -> str:
     """Return the rates behind the seconds: of several GPUs all their compute, and what one link brings."""
-    fraction, gpus = row["sustained_fraction"], row["tensor_parallel"]
+    fraction, gpus = answer.sustained_fraction, answer.tensor_parallel
     of_peak = "" if fraction is None else f" (dense peak x {number(fraction)})"
     if gpus == 1:
-        return f"{scaled(row['flop_per_s'], 'FLOP/s')}{of_peak}, {rate(row['link_bytes_per_s'])} one direction"
-    compute = f"{scaled(row['flop_per_s'], 'FLOP/s')}{of_peak} of {gpus} GPUs together"
-    each, together = row["link_bytes_per_s"], row["bytes_per_s"]
+        return f"{scaled(answer.flop_per_s, 'FLOP/s')}{of_peak}, {rate(answer.link_bytes_per_s)} one direction"
+    compute = f"{scaled(answer.flop_per_s, 'FLOP/s')}{of_peak} of {gpus} GPUs together"
+    each, together = answer.link_bytes_per_s, answer.bytes_per_s
     # A head that lies on two GPUs is loaded twice, so the links together bring less than they carry.
     repeated = "" if together > each * gpus * 0.999 else f" of {rate(each * gpus)}: KV heads or latent are repeated"
     return f"{compute}, {rate(each)} one direction on each one's link, effectively {rate(together)}{repeated}"
 
 
-def _crit_words(row: Row) -> str:
+def _crit_words(answer: A) -> str:
     """Return kappa_crit, with a tier that of each way too."""
-    if row["kappa_crit"] is None:
-        tier = "" if row["tier"] is None else f" (tier {row['tier']})"
-        return f"no kappa_crit{tier}: {row['why_no_kappa_crit']}"
-    if row["tier"] is None:
-        return f"kappa_crit {number(row['kappa_crit'])} (cost model 2n)"
-    tier = f"behind tier {row['tier']} ({rate(row['tier_bytes_per_s'])} of one GPU)"
-    alone = f"{number(row['link_kappa_crit'])} over {row['link']} alone (cost model 2n)"
-    if row["tier_share"] == 1:
-        return f"kappa_crit {number(row['kappa_crit'])} with all of the cache {tier}; {alone}"
-    part = f"{percent(row['tier_share'])} of the cache {tier}; {number(row['tier_kappa_crit'])} with all of it there"
-    return f"kappa_crit {number(row['kappa_crit'])} with {part}, {alone}"
+    if answer.kappa_crit is None:
+        tier = "" if answer.tier is None else f" (tier {answer.tier})"
+        return f"no kappa_crit{tier}: {answer.why_no_kappa_crit}"
+    if answer.tier is None:
+        return f"kappa_crit {number(answer.kappa_crit)} (cost model 2n)"
+    tier = f"behind tier {answer.tier} ({rate(answer.tier_bytes_per_s)} of one GPU)"
+    alone = f"{number(answer.link_kappa_crit)} over {answer.link} alone (cost model 2n)"
+    if answer.tier_share == 1:
+        return f"kappa_crit {number(answer.kappa_crit)} with all of the cache {tier}; {alone}"
+    part = f"{percent(answer.tier_share)} of the cache {tier}; {number(answer.tier_kappa_crit)} with all of it there"
+    return f"kappa_crit {number(answer.kappa_crit)} with {part}, {alone}"
 
 
-def _notes(row: Row) -> list[str]:
+def _notes(answer: A) -> list[str]:
     """Return a line for each thing to know: weights that do not fit, warnings, what cannot be told."""
-    warnings = [f"note: {text}" for text in caveats.apart(row["warnings"])]
-    return [*_too_large(row), *warnings, *([row["missing"]] if row["missing"] else [])]
+    warnings = [f"note: {text}" for text in caveats.apart(answer.warnings)]
+    return [*_too_large(answer), *warnings, *([answer.missing] if answer.missing else [])]
 
 
-def _too_large(row: Row) -> list[str]:
+def _too_large(answer: A) -> list[str]:
     """Return a line where the weights need more GPUs than were asked for: seconds are then those of no machine."""
-    least = row["least_gpus"]
-    if least is None or least <= row["tensor_parallel"]:
+    least = answer.least_gpus
+    if least is None or least <= answer.tensor_parallel:
         return []
     return [
         f"bf16 weights need at least {least} GPUs: ratios hold, seconds are as if one held them (--tensor-parallel)"
     ]
 
 
-def _legend(found: list[Answer]) -> str:
-    names = dict.fromkeys(answer.row["cost_model"] for answer in found)
+def _legend(found: Sequence[A]) -> str:
+    names = dict.fromkeys(answer.cost_model for answer in found)
     lines = [f"{name}: t_GPU counts {COST_MODELS[name]}." for name in names if name]
-    if any(answer.row["is_as_printed"] for answer in found):
+    if any(answer.is_as_printed for answer in found):
         lines.append(
             "paper: seconds follow from its inputs at the rates shown; kappa_crit, pcie overhead, what is memory "
             "bound and the shares of a workload multiply kappa_M and kappa_HW as it rounded them."
         )
-    if any(answer.row["is_tokenizer_proxy"] for answer in found):
+    if any(answer.is_tokenizer_proxy for answer in found):
         lines.append("The model has another vocabulary; workloads are counted by llama-3.1 in its place.")
-    if any(answer.is_workload for answer in found):
+    if any(isinstance(answer, WorkloadAnswer) for answer in found):
         lines.append("TTFT at p50 is that of one turn, which half of the turns do not exceed; p90 and p99 alike.")
         lines.append(
             "K is the upper bound of reuse: everything said before is in host memory and nothing in the GPU's."
         )
-    if any(answer.row.get("is_sample") for answer in found):
+    if any(isinstance(answer, WorkloadAnswer) and answer.is_sample for answer in found):
         lines.append("sample: generated text, not the data set")
     return "\n".join(lines)

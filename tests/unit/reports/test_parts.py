@@ -1,16 +1,12 @@
-"""Parts of the report that need no database: bins, places of names, escaping, and the examples in docstrings."""
+"""Parts of the report that need no database: bins, places of names, escaping."""
 
 from __future__ import annotations
 
-import doctest
-import importlib
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import reports
 from reports.data import shown_series
 from reports.figures.crit import Curve, _label_places
 from reports.figures.style import LINE_STYLES, SAMPLE_MARK, axis_label, colours, new_figure, png_bytes, svg_bytes, theme
@@ -22,21 +18,6 @@ from reports.page import Grid, Page, Paragraph, Section
 from reports.sections.result import parts_sentence
 from warehouse.declared.fields import CACHED_TOKENS
 from warehouse.declared.tables import ACCELERATORS
-
-FOLDER = Path(reports.__file__).parents[1]
-MODULES = sorted(
-    ".".join(path.relative_to(FOLDER).with_suffix("").parts)
-    for path in (FOLDER / "reports").rglob("*.py")
-    if ">>>" in path.read_text("utf8")
-)
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_in_docstrings_hold(name: str) -> None:
-    """The examples of each module give what they say."""
-    result = doctest.testmod(importlib.import_module(name))
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 def histogram(bins: dict[int, int], zeros: int = 0) -> Histogram:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.hardware import bandwidth
 from pipelines.hardware.bandwidth import parse_bytes_per_s
 from warehouse.errors import KappaError
 
@@ -72,9 +69,3 @@ def test_bits_are_an_eighth(number: float, unit: str) -> None:
     """The same number of bits is an eighth of the bytes, whatever the prefix."""
     in_bytes, in_bits = (parse_bytes_per_s(f"{number!r}{name}/s") for name in (unit, unit[:-1] + "b"))
     assert in_bytes == pytest.approx(8 * in_bits)
-
-
-def test_examples_in_docstrings() -> None:
-    """The worked examples hold."""
-    # 1 example
-    assert doctest.testmod(bandwidth) == (0, 1)

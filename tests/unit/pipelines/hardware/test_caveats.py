@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipelines.hardware import caveats
 from pipelines.hardware.machines import read_sources
 
-SOURCES = read_sources()
-
-
-def model(name: str) -> dict[str, object]:
-    """Return a row of `models`."""
-    row = SOURCES.named("models", name)
-    assert row is not None
-    return row
+MODELS = read_sources().models
 
 
 @pytest.mark.parametrize(
@@ -34,14 +29,14 @@ def model(name: str) -> dict[str, object]:
 )
 def test_heads_on_gpus(name: str, gpus: int, said: list[str]) -> None:
     """Even splits are silent; repeated heads are told, splits that no engine makes too."""
-    found = caveats.tensor_parallel_caveats(model(name), gpus)
+    found = caveats.tensor_parallel_caveats(MODELS[name], gpus)
     assert len(found) == len(said)
     assert all(words in sentence for words, sentence in zip(said, found, strict=True))
 
 
 def test_beyond_the_context() -> None:
     """131,072 tokens of K and T fit into llama-3.1, one more does not."""
-    row = model("llama-3.1-70b")
+    row = MODELS["llama-3.1-70b"]
     assert caveats.context_caveats(row, 131_072) == []
     (said,) = caveats.context_caveats(row, 131_073)
     assert "131,073 is beyond the context of llama-3.1-70b, 131,072 tokens" in said
@@ -49,20 +44,20 @@ def test_beyond_the_context() -> None:
 
 def test_a_format_of_its_own() -> None:
     """The compressed cache of DeepSeek-V4 is not half as large at fp8, nor a quarter at int4; others are as told."""
-    assert caveats.format_caveats(model("deepseek-v4-pro"), "bf16") == []
-    assert "its windows are half of bf16's" in caveats.format_caveats(model("deepseek-v4-pro"), "fp8")[0]
-    assert "bf16 scaled" in caveats.format_caveats(model("deepseek-v4-pro"), "int4")[0]
-    assert caveats.format_caveats(model("deepseek-v3"), "fp8") == []
+    assert caveats.format_caveats(MODELS["deepseek-v4-pro"], "bf16") == []
+    assert "its windows are half of bf16's" in caveats.format_caveats(MODELS["deepseek-v4-pro"], "fp8")[0]
+    assert "bf16 scaled" in caveats.format_caveats(MODELS["deepseek-v4-pro"], "int4")[0]
+    assert caveats.format_caveats(MODELS["deepseek-v3"], "fp8") == []
 
 
 def test_what_the_tables_lack_is_named() -> None:
     """Parameters, or the columns of an indexer; the paper's basis wants 2N alone."""
-    unsized = model("kimi-k3") | {"active_params": None}
+    unsized = replace(MODELS["kimi-k3"], active_params=None)
     assert "without active_params of kimi-k3" in str(caveats.missing(unsized, "physical"))
-    bare = model("glm-5") | {"index_heads": None}
+    bare = replace(MODELS["glm-5"], index_heads=None)
     assert "need index_heads, which no row gives" in str(caveats.missing(bare, "physical"))
     assert caveats.missing(bare, "paper") is None
-    assert caveats.missing(model("glm-5"), "physical") is None
+    assert caveats.missing(MODELS["glm-5"], "physical") is None
 
 
 @pytest.mark.parametrize(
@@ -78,9 +73,9 @@ def test_what_the_tables_lack_is_named() -> None:
 )
 def test_why_there_is_no_kappa_crit(name: str, dtype: str, words: str) -> None:
     """The bytes stand in the place of a kappa_crit."""
-    assert words in str(caveats.why_no_kappa_crit(model(name), dtype))
+    assert words in str(caveats.why_no_kappa_crit(MODELS[name], dtype))
 
 
 def test_a_kappa_crit_needs_no_reason() -> None:
     """Models with one have none."""
-    assert caveats.why_no_kappa_crit(model("llama-3.1-70b"), "bf16") is None
+    assert caveats.why_no_kappa_crit(MODELS["llama-3.1-70b"], "bf16") is None

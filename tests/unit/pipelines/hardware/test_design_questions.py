@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pipelines.hardware.design_questions import VARIANTS, design_questions
+from pipelines.hardware.entities import Pair
 from pipelines.hardware.machines import read_sources
-from pipelines.hardware.ratios import crit_rows
+from pipelines.hardware.ratios import kappa_crit_rows
 from warehouse.declared.tables import DESIGN_QUESTIONS
 
 SOURCES = read_sources()
@@ -50,9 +51,9 @@ def test_physical_by_hand() -> None:
     sustained = found["nvlink-c2c", "nvlink-c2c"]
     assert sustained == pytest.approx(117.44, abs=0.01)
     (of_table,) = [
-        row["kappa_crit"]
-        for row in crit_rows(accelerator="gb200", link="nvlink-c2c", kv_dtypes=("bf16",))
-        if row["model"] == "llama-3.1-70b"
+        row.kappa_crit
+        for row in kappa_crit_rows(SOURCES, Pair("gb200", "nvlink-c2c", "physical"), kv_dtypes=("bf16",))
+        if row.model == "llama-3.1-70b"
     ]
     assert sustained == of_table
     # on an H100: 43.0448; a latent has 80 x 576 x 2 = 92,160 bytes: x 327,680 / 92,160 = 3.5556 -> 153.05

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pipelines.hardware.machines import Sources, physical_machine
+from pipelines.hardware.machines import physical_machine, read_sources
 from pipelines.hardware.ratios import hardware_tables, ratios
 from warehouse.declared.tables import TABLES
 from warehouse.hardware_rows.rows import FOLDER, load_reference
@@ -190,19 +191,24 @@ def test_physical_moe_by_hand(tables: dict[str, pa.Table]) -> None:
     row = crit(tables, model="qwen3-235b-a22b", accelerator="h100-sxm", link="pcie5-x16", basis="physical")
     # 2 x 22,190,763,520 / 192,512 = 230,539; 54.4e9 / (0.25 x 989.5e12) = 2.1991e-4; product 50.70
     assert row["kappa_crit"] == pytest.approx(50.70, abs=0.01)
+    sources = read_sources()
     # 0.25 x 1000 = 250, 0.55 x 1000 = 550
-    assert [Sources({}).fraction({"is_moe": is_moe}) for is_moe in (True, False)] == [0.25, 0.55]
+    names = ("qwen3-235b-a22b", "llama-3.1-70b")
+    assert [sources.fraction(sources.models[name]) for name in names] == [0.25, 0.55]
 
 
 def test_unmeasured_link_uses_its_peak() -> None:
     """A link without a measurement stands with its peak; with one, the peak does not matter."""
-    model = {"is_moe": False, "kv_bytes_per_token": 100.0, "flops_per_token": 1000.0}
-    accelerator = {"dense_bf16_flop_per_s": 1000.0, "hbm_bytes_per_s": 1.0}
-    bare = {"peak_bytes_per_s": 110.0, "sustained_bytes_per_s": None}
+    sources = read_sources()
+    model = replace(sources.models["llama-3.1-70b"], kv_bytes_per_token=100.0, flops_per_token=1000.0)
+    accelerator = replace(sources.accelerators["h100-sxm"], dense_bf16_flop_per_s=1000.0)
+    bare = replace(sources.links["pcie5-x16"], peak_bytes_per_s=110.0, sustained_bytes_per_s=None)
     # 1000 / 100 = 10; 110 / (0.55 x 1000) = 0.2; 10 x 0.2 = 2; at 55 bytes/s half of it
-    assert ratios(model, physical_machine(accelerator, bare, 0.55), "bf16").kappa_crit == pytest.approx(2)
-    measured = bare | {"sustained_bytes_per_s": 55.0}
-    assert ratios(model, physical_machine(accelerator, measured, 0.55), "bf16").kappa_crit == pytest.approx(1)
+    assert ratios(model, physical_machine(accelerator, bare.bytes_per_s, 0.55), "bf16").kappa_crit == pytest.approx(2)
+    measured = replace(bare, sustained_bytes_per_s=55.0)
+    assert ratios(model, physical_machine(accelerator, measured.bytes_per_s, 0.55), "bf16").kappa_crit == pytest.approx(
+        1
+    )
 
 
 @pytest.mark.parametrize("basis", ["paper", "physical"])

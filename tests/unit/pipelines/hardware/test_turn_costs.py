@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from hypothesis import strategies as st
 from pipelines.hardware import costs
 from pipelines.hardware.boundness import boundness
 from pipelines.hardware.costs import Machine
+from pipelines.hardware.entities import Model
+from pipelines.hardware.machines import read_sources
 from pipelines.hardware.ratios import hardware_tables
 from warehouse.declared.tables import BOUNDNESS
 from warehouse.formulas import attention, kv_bytes
@@ -30,9 +34,9 @@ def hardware() -> dict[str, pa.Table]:
 
 
 @pytest.fixture(scope="module")
-def models(hardware: dict[str, pa.Table]) -> dict[str, dict[str, Any]]:
+def models() -> Mapping[str, Model]:
     """Return the models by name."""
-    return {row["model"]: row for row in hardware["models"].to_pylist()}
+    return read_sources().models
 
 
 def run(turns: list[tuple[int, int]], hardware: dict[str, pa.Table], tokenizer: str = "llama-3.1") -> pa.Table:
@@ -161,7 +165,7 @@ def test_a_model_with_a_window_gets_rows_by_its_own_formula(hardware: dict[str, 
     ("model", "params", "percent"),
     [("llama-3.1-405b", 405e9, 33), ("llama-3.1-70b", 70e9, 61), ("qwen3-235b-a22b", 22e9, 229)],
 )
-def test_attention_is_not_a_tenth(models: dict[str, dict[str, Any]], model: str, params: float, percent: int) -> None:
+def test_attention_is_not_a_tenth(models: Mapping[str, Model], model: str, params: float, percent: int) -> None:
     """At 65K tokens attention adds 33, 61 and 229 % to the paper's 2N, twice that to a token after a cached context."""
     row = models[model]
     fresh = costs.context_flops(row, 0.0, 65536.0) / (65536 * 2 * params)
@@ -173,7 +177,7 @@ def test_attention_is_not_a_tenth(models: dict[str, dict[str, Any]], model: str,
 
 
 @pytest.mark.parametrize(("model", "tokens"), [("llama-3.1-70b", 300), ("qwen3-235b-a22b", 3_100)])
-def test_reading_the_weights_bounds_small_prefills(models: dict[str, dict[str, Any]], model: str, tokens: int) -> None:
+def test_reading_the_weights_bounds_small_prefills(models: Mapping[str, Model], model: str, tokens: int) -> None:
     """Below some 300 new tokens (dense) or 3,100 (Qwen3-235B) the floor holds, at peak rates and without a context."""
     row = models[model]
 
@@ -186,7 +190,7 @@ def test_reading_the_weights_bounds_small_prefills(models: dict[str, dict[str, A
     assert not floor_holds(tokens * 1.05)
 
 
-def test_full_by_hand(models: dict[str, dict[str, Any]]) -> None:
+def test_full_by_hand(models: Mapping[str, Model]) -> None:
     """One token of a dense model reads it once; more than the floor is computed."""
     row = models["llama-3.1-70b"]
     # 2 x (68,452,352,000 + 1,050,673,152) / 3350e9 = 0.041494 s
@@ -197,7 +201,7 @@ def test_full_by_hand(models: dict[str, dict[str, Any]]) -> None:
         costs.compute_s(row, Machine(1e15, 1e9), 0.0, 1.0, "full")
 
 
-def test_experts_drawn(models: dict[str, dict[str, Any]]) -> None:
+def test_experts_drawn(models: Mapping[str, Model]) -> None:
     """One token reads the active parameters, many read all of them, without the embedding."""
     row = models["qwen3-235b-a22b"]
     # 20,946,099,712 + 622,329,856 = 21,568,429,568; + 235,093,634,560 - 22,190,763,520 = 234,471,300,608
@@ -217,10 +221,10 @@ def test_pairs_are_what_each_token_sees(cached: int, prefill: int, window: int) 
 
 @settings(deadline=None, max_examples=20)  # the machine may be busy
 @given(turns=st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 10**5)), min_size=1, max_size=20))
-def test_arrays_give_what_numbers_give(models: dict[str, dict[str, Any]], turns: list[tuple[int, int]]) -> None:
+def test_arrays_give_what_numbers_give(models: Mapping[str, Model], turns: list[tuple[int, int]]) -> None:
     """A formula over arrays is the formula element by element, for every kind of attention."""
     cached, prefill = np.array(turns, float).T
-    for row in {row["attention"]: row for row in models.values()}.values():
+    for row in {row.attention: row for row in models.values()}.values():
         loaded = costs.kv_bytes(row, cached, "int4")
         assert loaded.tolist() == [costs.kv_bytes(row, float(k), "int4") for k, _ in turns]
         if costs.is_known(row, "full"):
@@ -249,12 +253,12 @@ def test_arrays_give_what_numbers_give(models: dict[str, dict[str, Any]], turns:
         ("kimi-k3", 10_000, 27_648 * 10_000 + 449_372_160),
     ],
 )
-def test_bytes_that_are_not_constant(models: dict[str, dict[str, Any]], model: str, cached: int, expected: int) -> None:
+def test_bytes_that_are_not_constant(models: Mapping[str, Model], model: str, cached: int, expected: int) -> None:
     """Each kind of cache has its own formula."""
     assert costs.kv_bytes(models[model], float(cached), "bf16") == expected
 
 
-def test_an_fp8_cache_that_is_not_half(models: dict[str, dict[str, Any]]) -> None:
+def test_an_fp8_cache_that_is_not_half(models: Mapping[str, Model]) -> None:
     """DeepSeek-V4 keeps a part of each entry in bf16: its fp8 bytes are its own, and others are half."""
     row = models["deepseek-v4-flash"]
     # 3,850 a token and not 6,880 / 2; windows full after 128 tokens: 5,636,096 / 2
@@ -264,18 +268,18 @@ def test_an_fp8_cache_that_is_not_half(models: dict[str, dict[str, Any]]) -> Non
     assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, "fp8") == 163_840
 
 
-def test_what_the_tables_do_not_know_is_not_computed(models: dict[str, dict[str, Any]]) -> None:
+def test_what_the_tables_do_not_know_is_not_computed(models: Mapping[str, Model]) -> None:
     """A model without parameters has no 2N, one without its indexer no attention; what is missing is named."""
     assert costs.is_known(models["deepseek-v3.2"], "full")
-    bare = models["deepseek-v3.2"] | {"index_heads": None, "index_picked_tokens": None}
+    bare = replace(models["deepseek-v3.2"], index_heads=None, index_picked_tokens=None)
     assert costs.is_known(bare, "2n")
     assert costs.unknown(bare, "attention") == ("index_heads", "index_picked_tokens")
-    assert costs.unknown(models["kimi-k3"] | {"active_params": None}, "2n") == ("active_params",)
+    assert costs.unknown(replace(models["kimi-k3"], active_params=None), "2n") == ("active_params",)
     assert "attention" in costs.unknown(models["deepseek-v4-pro"], "full")
     assert costs.is_known(models["gpt-oss-20b"], "full")
 
 
-def test_an_indexer_scores_every_pair_and_attention_computes_those_it_picks(models: dict[str, dict[str, Any]]) -> None:
+def test_an_indexer_scores_every_pair_and_attention_computes_those_it_picks(models: Mapping[str, Model]) -> None:
     """DeepSeek-V3.2: 64 heads of 128 pick 2,048 tokens for each new one; GLM-5 has 32 heads."""
     row = models["deepseek-v3.2"]
     # a score: 2 x 61 x 64 x 129 = 1,007,232; pairs 2 x 10,000 + 3 = 20,003; picked 2 x 2,048 = 4,096, absorbed
@@ -295,7 +299,7 @@ def test_an_indexer_scores_every_pair_and_attention_computes_those_it_picks(mode
 
 
 @pytest.mark.parametrize(("tensor_parallel", "bytes_factor"), [(1, 1), (8, 8), (16, 8)])
-def test_tensor_parallel(models: dict[str, dict[str, Any]], tensor_parallel: int, bytes_factor: int) -> None:
+def test_tensor_parallel(models: Mapping[str, Model], tensor_parallel: int, bytes_factor: int) -> None:
     """Eight key-value heads spread over at most eight GPUs; what is computed spreads over all."""
     machine = costs.share_between(H100, tensor_parallel)
     # share of a GPU: max(1 / 16, 1 / 8) = 1 / 8; K = 1000 at 327,680 bytes over a link of 64 GB/s
@@ -317,7 +321,7 @@ def test_tensor_parallel(models: dict[str, dict[str, Any]], tensor_parallel: int
     ],
 )
 def test_a_state_is_shared_by_its_own_heads(
-    models: dict[str, dict[str, Any]], model: str, gpus: int, share_of_tokens: float, share_of_state: float
+    models: Mapping[str, Model], model: str, gpus: int, share_of_tokens: float, share_of_state: float
 ) -> None:
     """Each GPU loads its part of the recurrent state, whatever KV heads are repeated."""
     row = models[model]
@@ -328,7 +332,7 @@ def test_a_state_is_shared_by_its_own_heads(
     assert costs.kv_bytes(row, 10_000.0, "bf16") == pytest.approx(10_000 * per_token + state)
 
 
-def test_mla_takes_the_cheaper_form(models: dict[str, dict[str, Any]]) -> None:
+def test_mla_takes_the_cheaper_form(models: Mapping[str, Model]) -> None:
     """One token over a long context is absorbed, a long prefill is expanded."""
     row = models["deepseek-v3"]
     # absorbed: 16,990,208 x 10,001 = 1.699e11; expanded: 4,997,120 x 10,001 + 2,046,820,352 x 10,000 = 2.05e13
@@ -337,7 +341,7 @@ def test_mla_takes_the_cheaper_form(models: dict[str, dict[str, Any]]) -> None:
     assert costs.context_flops(row, 10_000.0, 10_000.0) == 4_997_120 * 150_005_000 + 2_046_820_352 * 10_000
 
 
-def test_recomputing_is_a_prefill_of_everything(models: dict[str, dict[str, Any]]) -> None:
+def test_recomputing_is_a_prefill_of_everything(models: Mapping[str, Model]) -> None:
     """Without the cache K and T are computed together."""
     row = models["llama-3.1-8b"]
     assert costs.recompute_s(row, H100, 90.0, 10.0, "attention") == costs.compute_s(row, H100, 0.0, 100.0, "attention")
@@ -346,7 +350,7 @@ def test_recomputing_is_a_prefill_of_everything(models: dict[str, dict[str, Any]
 @pytest.mark.parametrize(
     ("dtype", "bytes_"), [("bf16", 327_680), ("fp8", 163_840), ("int8", 184_320), ("int4", 102_400)]
 )
-def test_quantised_bytes(models: dict[str, dict[str, Any]], dtype: str, bytes_: int) -> None:
+def test_quantised_bytes(models: Mapping[str, Model], dtype: str, bytes_: int) -> None:
     """Groups of 32 share four bytes: 8 bits take 1.125 bytes an element, 4 bits 0.625."""
     # 327,680 x 1.125 / 2 = 184,320; x 0.625 / 2 = 102,400
     assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, dtype) == bytes_

@@ -17,8 +17,9 @@ import pytest
 from assets.commands.cli import main
 from pipelines.hardware import costs
 from pipelines.hardware.costs import Machine
+from pipelines.hardware.entities import known
 from pipelines.hardware.machines import read_sources
-from pipelines.hardware.what_if import Setting, loading_pays, paying_ranges, turn_answer
+from pipelines.hardware.what_if import Pays, Setting, loading_pays, paying_ranges, turn_answer
 from pipelines.hardware.workload_answers import workload_answer
 from warehouse.database.build import build_database
 from warehouse.declared.tables import TABLES
@@ -33,9 +34,7 @@ TURN = ("--cached-tokens", "65536", "--new-tokens", "64")
 
 def setting(model: str = "llama-3.1-70b", cost_model: str = "attention", rate: float = 54.4e9) -> Setting:
     """Return a model on an H100 that sustains 544.225 TFLOP/s."""
-    row = SOURCES.named("models", model)
-    assert row is not None
-    return Setting(row, Machine(0.55 * 989.5e12, rate, 3350e9), "bf16", cost_model)
+    return Setting(SOURCES.models[model], Machine(0.55 * 989.5e12, rate, 3350e9), "bf16", cost_model)
 
 
 @pytest.fixture
@@ -166,18 +165,19 @@ def test_crossover_is_the_closed_form(rate: float) -> None:
     chosen = setting(rate=rate)
     row = chosen.model
     exact = serving.crossover_cached_tokens(
-        row["kv_bytes_per_token"], rate, chosen.machine.flop_per_s, row["layer_params"],
-        row["attention_flops_per_token_pair"],
+        known(row.kv_bytes_per_token), rate, chosen.machine.flop_per_s, known(row.layer_params),
+        known(row.attention_flops_per_token_pair),
     )  # fmt: skip
     # at 1 GB/s: 2 x (327,680 x 5.44225e5 - 136,904,704,000) / 2,621,440 - 1 = 31,605.2
     first = max(math.floor(exact) + 1, 1)
     assert paying_ranges(chosen, 10) == paying_ranges(chosen, 1000) == [(first, 131_072)]
     cached = 20_000.0
-    per_token = serving.recompute_flops_per_token(cached, row["layer_params"], row["attention_flops_per_token_pair"])
+    layer_params = known(row.layer_params)
+    per_token = serving.recompute_flops_per_token(cached, layer_params, known(row.attention_flops_per_token_pair))
     pairs = attention.attended_pairs(0.0, cached + 7) - attention.attended_pairs(cached, 7.0)
     # what K costs to compute again is the same counted by pairs
-    assert cached * per_token == pytest.approx(2 * row["layer_params"] * cached + 2_621_440 * pairs)
-    even = serving.break_even_bytes_per_s(row["kv_bytes_per_token"], per_token, chosen.machine.flop_per_s)
+    assert cached * per_token == pytest.approx(2 * layer_params * cached + 2_621_440 * pairs)
+    even = serving.break_even_bytes_per_s(known(row.kv_bytes_per_token), per_token, chosen.machine.flop_per_s)
     assert (even < rate) == (cached > exact)
 
 
@@ -187,7 +187,7 @@ def test_loading_may_never_pay() -> None:
     # the context of the model is 131,072 tokens
     assert paying_ranges(setting(cost_model="2n", rate=54.4e9), 10) == [(1, 131_072)]
     slow = turn_answer(setting(rate=1e6), 1000, 10)
-    assert (slow["faster"], slow["is_memory_bound"]) == ("recompute", True)
+    assert (slow.faster, slow.is_memory_bound) == ("recompute", True)
 
 
 def test_loading_pays_at_both_ends() -> None:
@@ -200,13 +200,11 @@ def test_loading_pays_at_both_ends() -> None:
     (start, low), (high, end) = ranges
     assert (start, end) == (1, 40_960)
     for cached in (1, low, low + 1, high - 1, high, 40_960):
-        is_faster = turn_answer(chosen, cached, 64)["faster"] == "load"
+        is_faster = turn_answer(chosen, cached, 64).faster == "load"
         assert is_faster == (cached <= low or cached >= high)
     # 64 tokens leave (1 - 8 / 128)^64 = 1.607 % of the experts undrawn, of 128 x 1.7742e9 parameters; recomputing reads
     # them too: 3.6495e9 x 2 / 26.8e12 = 0.2724 ms; a GPU loads 48,128 bytes a token in 0.8847 us: 307.9 tokens
-    assert loading_pays(chosen, 64) == {
-        "load_pays": "in ranges", "load_from_cached_tokens": high, "load_pays_ranges": f"1-{low}, {high}-",
-    }  # fmt: skip
+    assert loading_pays(chosen, 64) == Pays("in ranges", high, f"1-{low}, {high}-")
     # from 757 on computing K + T passes the reading of all weights by more than the load takes
     assert (low, high) == (307, 757)
 
@@ -215,8 +213,8 @@ def test_nothing_cached() -> None:
     """K = 0 is a turn like any other: nothing to load, no share, no rate that would be infinite."""
     row = turn_answer(setting(), 0, 10)
     # 0 bytes
-    assert (row["transfer_s"], row["pcie_overhead"], row["needed_bytes_per_s"]) == (0, 0, 0)
-    assert (row["kappa_crit_here"], row["requests_per_s"], row["is_memory_bound"]) == (None, None, False)
+    assert (row.transfer_s, row.pcie_overhead, row.needed_bytes_per_s) == (0, 0, 0)
+    assert (row.kappa_crit_here, row.requests_per_s, row.is_memory_bound) == (None, None, False)
 
 
 def test_a_workload_turn_by_turn() -> None:
@@ -225,15 +223,15 @@ def test_a_workload_turn_by_turn() -> None:
     chosen = setting(cost_model="full")
     single = [turn_answer(chosen, k, t) for k, t in turns]
     row = workload_answer(chosen, *np.array(turns).T)
-    assert row["memory_bound_turn_share"] == sum(one["is_memory_bound"] for one in single) / 5
+    assert row.memory_bound_turn_share == sum(known(one.is_memory_bound) for one in single) / 5
     for label, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
-        rates = [one["needed_bytes_per_s"] for one in single]
-        assert row[f"needed_bytes_per_s_{label}"] == pytest.approx(np.quantile(rates, q))
+        rates = [known(one.needed_bytes_per_s) for one in single]
+        assert row.percentiles()[label].needed_bytes_per_s == pytest.approx(np.quantile(rates, q))
     # 200,000 + 3,000 > 131,072: one of five
-    assert row["over_context_turn_share"] == 0.2
-    assert row["load_is_faster_share"] == sum(one["faster"] == "load" for one in single if one["cached_tokens"]) / 4
+    assert row.over_context_turn_share == 0.2
+    assert row.load_is_faster_share == sum(one.faster == "load" for one in single if one.cached_tokens) / 4
     # a mean of 351,000 / 5 = 70,200 tokens: 54.4e9 / (70,200 x 327,680) = 2.3649 a second
-    assert row["requests_per_s"] == pytest.approx(2.3649, abs=1e-4)
+    assert row.requests_per_s == pytest.approx(2.3649, abs=1e-4)
 
 
 def test_a_workload_of_the_home(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from pipelines.fetch.hub import SampleHub
 from pipelines.sessions import writing
+from pipelines.workloads import sets
 from pipelines.workloads.sets import workload, workloads
 from pipelines.workloads.sets.sharegpt_v3 import conversation_of, message_digest
 from warehouse.errors import KappaError
@@ -38,6 +39,14 @@ def test_the_four_are_known() -> None:
     assert workload("sharegpt").select(hub, "", "") == ["sg_90k_part1.json", "sg_90k_part2.json"]
     with pytest.raises(KappaError, match="known are sharegpt, sharegpt-v3, narrativeqa, finqa"):
         workload("nope")
+
+
+def test_a_name_is_declared_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A copied module whose name was left as it is would take the place of the other one."""
+    (tmp_path / "copied.py").write_text("from pipelines.workloads.sets.finqa import WORKLOAD\n", "utf8")
+    monkeypatch.setattr(sets, "__path__", [*sets.__path__, str(tmp_path)])
+    with pytest.raises(KappaError, match="two workloads are named 'finqa'"):
+        sets.workloads.__wrapped__()
 
 
 class TestShareGpt:

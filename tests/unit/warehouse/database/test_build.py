@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import os
 import struct
 import subprocess
@@ -19,7 +18,6 @@ import pytest
 
 from assets.docs import pages
 from assets.graph.definitions import defs
-from warehouse.database import engine
 from warehouse.database.build import STORAGE_VERSION, build_database
 from warehouse.database.engine import fetch, first_line, in_memory, read_only, stream
 from warehouse.declared.fields import REJECT_REASONS
@@ -286,11 +284,6 @@ class TestPaperComparison:
             ("sharegpt", "context_tokens", "max", 3010.0),
             ("sharegpt", "kappa_ratio", "share_above_1000", 1 / 3),
         ]
-
-
-def test_examples_in_docstrings() -> None:
-    """The worked examples hold."""
-    assert doctest.testmod(engine) == (0, 2)
 
 
 class TestConnections:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import doctest
 import math
 import re
 from decimal import Decimal
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from warehouse.declared import formats
 from warehouse.declared.formats import cell, exact, number, percent, points, quantity, raw
 
 ROOT = Path(__file__).parents[4]
@@ -41,11 +39,6 @@ def read_percent(text: str) -> float:
     """Return the percent that a text states; one that is below or above a limit lies half a digit beyond it."""
     value = float(re.sub("[<>% ]", "", text))
     return value + {"<": -0.05, ">": 0.05}.get(text[0], 0)
-
-
-def test_examples_in_docstrings() -> None:
-    """The worked examples hold."""
-    assert doctest.testmod(formats).failed == 0
 
 
 @given(FLOATS, FLOATS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warehouse.declared import fields, schema
+from warehouse.declared import fields
 from warehouse.declared.schema import DUCKDB_TYPES, Field, Table, quoted
 from warehouse.declared.tables import TABLES, tables_identity
 
@@ -219,10 +218,3 @@ def test_quoted(text: str) -> None:
     with duckdb.connect() as connection:
         # the value comes back
         assert connection.execute(f"SELECT {quoted(text)}").fetchone() == (text,)
-
-
-def test_examples_in_docstrings() -> None:
-    """The worked examples hold."""
-    # bounds, limits, comment, label and quoted
-    assert doctest.testmod(schema).attempted == 5
-    assert doctest.testmod(schema).failed == 0

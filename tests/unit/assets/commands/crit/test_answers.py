@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.commands.cli import main
-from assets.commands.crit.names import known_name
 from pipelines.hardware.costs import Machine
+from pipelines.hardware.entities import known
 from pipelines.hardware.machines import read_sources
+from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.what_if import Setting, turn_answer
 from pipelines.hardware.workload_answers import nearest_rank, workload_answer
 from warehouse.errors import KappaError
@@ -30,9 +32,7 @@ TURNS = [(0, 100), (1000, 100), (50_000, 20), (100_000, 10), (200_000, 3000)]
 
 def setting(model: str, cost_model: str | None, rate: float = 54.4e9) -> Setting:
     """Return a model on an H100 that sustains 544.225 TFLOP/s."""
-    row = SOURCES.named("models", model)
-    assert row is not None
-    return Setting(row, Machine(0.55 * 989.5e12, rate, 3350e9), "bf16", cost_model)
+    return Setting(SOURCES.models[model], Machine(0.55 * 989.5e12, rate, 3350e9), "bf16", cost_model)
 
 
 @pytest.fixture
@@ -172,9 +172,9 @@ class TestGaps:
         """The turns at the percentiles of the load, and no share of what is not known."""
         row = workload_answer(setting("kimi-k3", None), *np.array(TURNS).T)
         # loads rise with K: 3rd, 5th and 5th of five
-        assert [row[f"ttft_{label}_cached_tokens"] for label in ("p50", "p90", "p99")] == [50_000, 200_000, 200_000]
-        assert row["ttft_p50_transfer_s"] == pytest.approx((50_000 * 27_648 + 449_372_160) / 54.4e9)
-        assert (row["ttft_s_p50"], row["memory_bound_turn_share"], row["load_pays_p50"]) == (None, None, None)
+        assert [of.ttft_cached_tokens for of in row.percentiles().values()] == [50_000, 200_000, 200_000]
+        assert row.p50.ttft_transfer_s == pytest.approx((50_000 * 27_648 + 449_372_160) / 54.4e9)
+        assert (row.p50.ttft_s, row.memory_bound_turn_share, row.p50.load_pays) == (None, None, None)
 
     def test_an_indexer_has_every_cost_model(self, crit: Crit) -> None:
         """DeepSeek-V3.2 on an H100, 0.25 of the peak: 247.375 TFLOP/s."""
@@ -193,33 +193,33 @@ class TestWorkload:
         """Load and compute add up to the TTFT, and asking that turn alone gives the same."""
         chosen = setting("llama-3.1-70b", cost_model)
         row = workload_answer(chosen, *np.array(TURNS).T)
-        ttft = sorted(turn_answer(chosen, k, t)["ttft_s"] for k, t in TURNS)
+        ttft = sorted(known(turn_answer(chosen, k, t).ttft_s) for k, t in TURNS)
         # of five turns the 3rd, ceil(4.5) = 5th and ceil(4.95) = 5th
         for label, place in (("p50", 2), ("p90", 4), ("p99", 4)):
-            load, compute = row[f"ttft_{label}_transfer_s"], row[f"ttft_{label}_compute_s"]
-            assert row[f"ttft_s_{label}"] == load + compute == pytest.approx(ttft[place])
-            one = turn_answer(chosen, row[f"ttft_{label}_cached_tokens"], row[f"ttft_{label}_prefill_tokens"])
-            assert (one["transfer_s"], one["compute_s"]) == pytest.approx((load, compute))
+            at = row.percentiles()[label]
+            load, compute = at.ttft_transfer_s, known(at.ttft_compute_s)
+            assert at.ttft_s == load + compute == pytest.approx(ttft[place])
+            one = turn_answer(chosen, at.ttft_cached_tokens, at.ttft_prefill_tokens)
+            assert (one.transfer_s, one.compute_s) == pytest.approx((load, compute))
 
     def test_from_which_k_on(self) -> None:
         """At 1 GB/s attention has a crossover, 2n none; on a fast link loading always wins."""
-        columns = ("load_pays_p50", "load_from_cached_tokens_p50", "load_pays_p99", "prefill_tokens_p50")
         slow = workload_answer(setting("llama-3.1-70b", "attention", 1e9), *np.array(TURNS).T)
         # T sorted 10, 20, 100, 100, 3000: the median is 100
         # 2 x (327,680 x 544,225 - 136,904,704,000) / 2,621,440 - 1 = 31,605.2, whatever T
-        assert [slow[name] for name in columns] == ["from", 31_606, "from", 100]
+        found = (slow.p50.load_pays, slow.p50.load_from_cached_tokens, slow.p99.load_pays, slow.p50.prefill_tokens)
+        assert found == ("from", 31_606, "from", 100)
         never = workload_answer(setting("llama-3.1-70b", "2n", 1e9), *np.array(TURNS).T)
-        assert [never[name] for name in columns[:2]] == ["never", None]
+        assert (never.p50.load_pays, never.p50.load_from_cached_tokens) == ("never", None)
         always = workload_answer(setting("llama-3.1-70b", "2n", 54.4e9), *np.array(TURNS).T)
-        assert [always[name] for name in columns[:2]] == ["always", 1]
+        assert (always.p50.load_pays, always.p50.load_from_cached_tokens) == ("always", 1)
 
     def test_the_crossover_depends_on_t_where_weights_are_read(self) -> None:
         """Under `full` few new tokens leave the GPU idle, so that recomputing a short K costs nothing."""
         row = workload_answer(setting("llama-3.1-70b", "full"), *np.array(TURNS).T)
-        first = {label: row[f"load_from_cached_tokens_{label}"] for label in ("p50", "p99")}
         # 3,000 tokens are far above the floor of about 303: loading pays from the first token on
-        assert first["p50"] > 1
-        assert (first["p99"], row["load_pays_p99"]) == (1, "always")
+        assert known(row.p50.load_from_cached_tokens) > 1
+        assert (row.p99.load_from_cached_tokens, row.p99.load_pays) == (1, "always")
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50), st.sampled_from([0.5, 0.9, 0.99]))
@@ -274,11 +274,12 @@ def test_a_user_s_own_indexer(crit: Crit, tmp_path: Path) -> None:
 
     folder = tmp_path / "reference"
     folder.mkdir()
-    shape = SOURCES.named("models", "glm-5")
-    assert shape is not None
+    shape = SOURCES.models["glm-5"]
     sure = {"source": "a card", "retrieved": "2026-11-29", "confidence": "high"}
     rows = {
-        "models": {name: shape[name] for name in REFERENCE["models"].names} | sure | {"model": "mine", "note": ""},
+        "models": {name: getattr(shape, name) for name in REFERENCE["models"].names}
+        | sure
+        | {"model": "mine", "note": ""},
         "indexers": {"model": "mine", "index_heads": 32, "index_head_dim": 128, "index_picked_tokens": 2048} | sure,
     }
     for name, row in rows.items():
@@ -404,14 +405,13 @@ class TestSecondsOfThePaper:
 
     def test_a_workload_has_the_shares_of_the_table(self) -> None:
         """Shares compare kappa_ratio with kappa_crit as printed, like `boundness`; seconds do not."""
-        model = SOURCES.named("models", "llama-3.1-70b")
-        assert model is not None
-        paper = model | {"flops_per_token": 140e9, "marginal_kv_bytes_per_token": 328_000}
+        model = SOURCES.models["llama-3.1-70b"]
+        paper = replace(model, flops_per_token=140e9, marginal_kv_bytes_per_token=328_000)
         rates = Machine(1979e12, 67.108864e9)
         # 140e9 / 328e3 x 67.108864e9 / 1979e12 = 14.474 by the inputs, 14.28 as printed
         setting = Setting(paper, rates, "bf16", "2n", as_printed=14.474 / 14.28)
         # kappa_ratio 14.4 lies between both: memory bound by the printed one alone
         row = workload_answer(setting, np.array([1440]), np.array([100]))
-        assert row["memory_bound_turn_share"] == 1
-        assert row["ttft_p50_transfer_s"] < row["ttft_p50_compute_s"]
-        assert row["pcie_overhead_p50"] == pytest.approx(14.4 / 14.28, rel=1e-4)
+        assert row.memory_bound_turn_share == 1
+        assert row.p50.ttft_transfer_s < known(row.p50.ttft_compute_s)
+        assert row.p50.pcie_overhead == pytest.approx(14.4 / 14.28, rel=1e-4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -12,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.commands.cli import main
-from pipelines.hardware import ratios
 from pipelines.hardware.machines import GIVEN_LINK, read_sources
-from pipelines.hardware.ratios import crit_rows, hardware_tables
+from pipelines.hardware.ratios import fitting_platforms, hardware_tables, kappa_crit_rows
 from warehouse.formulas.kappa import tensor_parallel_factor
 from warehouse.hardware_rows.rows import load_reference
 
 Crit = Callable[..., list[dict[str, Any]]]
+SOURCES = read_sources()
 
 
 @pytest.fixture
@@ -30,6 +31,22 @@ def crit(capsys: pytest.CaptureFixture[str]) -> Crit:
         return list(json.loads(capsys.readouterr().out))
 
     return run
+
+
+def crit_rows(
+    accelerator: str | None = None,
+    link: str | None = None,
+    *,
+    bytes_per_s: float | None = None,
+    tensor_parallel: int = 1,
+) -> list[dict[str, Any]]:
+    """Return rows of kappa_crit for every platform that fits."""
+    fits = fitting_platforms(SOURCES, accelerator, link, is_bandwidth_given=bytes_per_s is not None)
+    return [
+        asdict(row)
+        for platform in fits
+        for row in kappa_crit_rows(SOURCES, platform, bytes_per_s=bytes_per_s, tensor_parallel=tensor_parallel)
+    ]
 
 
 def one(rows: list[dict[str, Any]], **wanted: object) -> dict[str, Any]:
@@ -78,7 +95,7 @@ class TestTensorParallelism:
 
 
 class TestRows:
-    """What `crit_rows` gives."""
+    """kappa_crit of the platforms that fit."""
 
     def test_without_a_choice_it_is_the_table(self) -> None:
         """Every row of `kappa_crit`, number by number."""
@@ -95,7 +112,7 @@ class TestRows:
 
     def test_a_bandwidth(self) -> None:
         """It takes the place of the link's on both bases, once an accelerator, under a name of its own."""
-        rows = crit_rows(accelerator="h100-sxm", bandwidth_bytes_per_s=15e9)
+        rows = crit_rows(accelerator="h100-sxm", bytes_per_s=15e9)
         assert {(row["link"], row["basis"]) for row in rows} == {(GIVEN_LINK, "physical"), (GIVEN_LINK, "paper")}
         # paper: 0.42e6 x 15e9 / 1979e12 = 3.183; physical: 430,626 x 15e9 / (0.55 x 989.5e12) = 11.87
         for basis, expected in (("paper", 3.183), ("physical", 11.87)):
@@ -104,7 +121,7 @@ class TestRows:
 
     def test_a_bandwidth_on_a_link(self) -> None:
         """With a link named, its platforms stay and only the bandwidth is another one."""
-        slow, fast = (crit_rows(link="pcie5-x16", bandwidth_bytes_per_s=b) for b in (1e9, 2e9))
+        slow, fast = (crit_rows(link="pcie5-x16", bytes_per_s=b) for b in (1e9, 2e9))
         assert {row["link"] for row in slow} == {"pcie5-x16"}
         # twice the bandwidth, twice kappa_crit
         for a, b in zip(slow, fast, strict=True):
@@ -112,14 +129,10 @@ class TestRows:
             if a["kappa_crit"] is not None:
                 assert b["kappa_crit"] == pytest.approx(2 * a["kappa_crit"])
 
-    def test_every_pair_can_be_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_every_pair_can_be_asked(self) -> None:
         """Each accelerator with each link has an answer, whether or not they are built together."""
-        sources = read_sources()
-        monkeypatch.setattr(ratios, "read_sources", lambda *_: sources)
-        read = sources.rows
-        accelerators = [row["accelerator"] for row in read["accelerators"]]
-        links = {row["link"] for row in read["links"]} | {row["link"] for row in read["platforms"]}
-        for accelerator, link in itertools.product(accelerators, sorted(links)):
+        links = {*SOURCES.links, *(row.link for row in SOURCES.platforms)}
+        for accelerator, link in itertools.product(SOURCES.accelerators, sorted(links)):
             rows = crit_rows(accelerator=accelerator, link=link)
             # a positive number, or none where bytes per token are not constant
             assert rows

@@ -1,35 +1,39 @@
-"""The names that `kappa crit` is given: in any case of letters, and with the nearest ones where there is none."""
+"""The names that a question is given: in any case of letters, and with the nearest ones where there is none."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pipelines.hardware.machines import Sources
+from pipelines.hardware.questions.question import CritQuestion
 from warehouse.errors import KappaError
 from warehouse.formulas.kv_bytes import KV_ELEMENT_BYTES
 from warehouse.hardware_rows.names import find_name, nearest_names
 
 
-def settle_names(options: argparse.Namespace, sources: Sources) -> None:
-    """Put the names as the tables write them in the place of those that were given.
+def settled(question: CritQuestion, sources: Sources) -> CritQuestion:
+    """Return the question with names as the tables write them; a sustained fraction is of the physical basis alone.
 
     Raises:
         KappaError: a name is in no table; the nearest are named.
     """
-    platforms = sources.rows["platforms"]
-    links = [row["link"] for row in (*sources.rows["links"], *platforms)]
-    known = {
-        "model": [row["model"] for row in sources.rows["models"]],
-        "accelerator": [row["accelerator"] for row in (*sources.rows["accelerators"], *platforms)],
-        "link": links,
-        "tier": links,
-        "kv_dtype": list(KV_ELEMENT_BYTES),
-    }
-    for kind, names in known.items():
-        given = getattr(options, kind)
-        if given is not None:
-            setattr(options, kind, known_name(kind.replace("_", " "), given, names))
+    platforms = sources.platforms
+    links = [*sources.links, *(row.link for row in platforms)]
+    accelerators = [*sources.accelerators, *(row.accelerator for row in platforms)]
+    return replace(
+        question,
+        model=_known("model", question.model, sources.models),
+        accelerator=_known("accelerator", question.accelerator, accelerators),
+        link=_known("link", question.link, links),
+        tier=_known("tier", question.tier, links),
+        kv_dtype=_known("kv dtype", question.kv_dtype, KV_ELEMENT_BYTES),
+        basis=question.basis if question.sustained_fraction is None else "physical",
+    )
+
+
+def _known(kind: str, given: str | None, names: Iterable[str]) -> str | None:
+    return None if given is None else known_name(kind, given, names)
 
 
 def known_name(kind: str, given: str, names: Iterable[str]) -> str:

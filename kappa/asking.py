@@ -1,0 +1,56 @@
+"""`kappa.crit`: what `kappa crit` answers, as typed objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec
+
+from pipelines.hardware.questions.question import CritQuestion
+from warehouse.home.home import Home, home_path
+
+if TYPE_CHECKING:
+    from pipelines.hardware.questions.answer import CritAnswer
+
+P = ParamSpec("P")
+
+
+def answers_of(question: CritQuestion, home: Path, database: Callable[[], Path]) -> list[CritAnswer]:
+    """Return the answers by the sourced rows, a user's own in `home`, and the turns in a database.
+
+    Raises:
+        UsageError: the question contradicts itself, or holds a number that cannot be.
+        KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
+    """
+    from pipelines.hardware.machines import read_sources  # noqa: PLC0415 - pyarrow and NumPy are slow to import
+    from pipelines.hardware.questions.crit import crit as answers  # noqa: PLC0415
+    from warehouse.hardware_rows.rows import FOLDER, user_folder  # noqa: PLC0415
+
+    return answers(question, read_sources(FOLDER, user_folder(home)), database)
+
+
+def _asking(question: Callable[P, CritQuestion]) -> Callable[P, list[CritAnswer]]:
+    """Return `crit`, which takes what a question is made of: its names and types are declared once, there."""
+
+    def crit(*arguments: P.args, **named: P.kwargs) -> list[CritAnswer]:
+        """Return kappa_crit of models on hardware, or what a turn or a workload makes of it.
+
+        It takes what `CritQuestion` takes. With `cached_tokens` and `new_tokens` the answers are `TurnAnswer`s, with
+        `workload` `WorkloadAnswer`s, else `CritRow`s. A workload and a user's own rows come from the home folder that
+        KAPPA_HOME names, else `./data`; `Warehouse.crit` asks another one.
+
+        Raises:
+            UsageError: the question contradicts itself, or holds a number that cannot be.
+            KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
+
+        >>> (row,) = crit(model="llama-3.1-70b", accelerator="h100-sxm", link="pcie5-x16", basis="physical")
+        >>> round(row.kappa_crit, 1), row.link_confidence
+        (43.0, 'high')
+        """
+        home = home_path(None)
+        return answers_of(question(*arguments, **named), home, Home(home).database)
+
+    return crit
+
+
+crit = _asking(CritQuestion)

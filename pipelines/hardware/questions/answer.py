@@ -1,0 +1,191 @@
+"""The typed answers to a question, and each as the flat row that goes to JSON, CSV and Parquet."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from pipelines.hardware.entities import KappaCrit
+from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.what_if import TurnCosts
+from pipelines.hardware.workload_answers import WorkloadCosts
+
+
+@dataclass(frozen=True, slots=True)
+class CritRow(KappaCrit):
+    """kappa_crit of one model on one platform, how sure each of its rows is, and where its figures come from."""
+
+    is_tokenizer_proxy: bool
+    model_confidence: str | None
+    accelerator_confidence: str | None
+    link_confidence: str | None
+    platform_confidence: str | None
+    indexer_confidence: str | None
+    flops_per_token_source: str | None
+    kv_bytes_per_token_source: str | None
+    index_heads_source: str | None
+    flop_per_s_source: str | None
+    bytes_per_s_source: str | None
+    why_no_kappa_crit: str | None
+    warnings: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What an answer is about, and the rates behind its seconds.
+
+    Attributes:
+        kappa_crit: Of the rate with the tier in it.
+        flop_per_s: Of all GPUs together.
+        bytes_per_s: What all links bring together, without what is loaded twice.
+        link_bytes_per_s: What each GPU's own link brings.
+        is_as_printed: Whether ratios multiply what the paper rounded.
+        least_gpus: How many accelerators hold the bf16 weights.
+        missing: What cannot be answered of the model, and why.
+    """
+
+    model: str
+    accelerator: str
+    link: str
+    basis: str
+    kv_dtype: str
+    kappa_crit: float | None
+    is_tokenizer_proxy: bool
+    tensor_parallel: int
+    block_tokens: int
+    flop_per_s: float
+    bytes_per_s: float
+    link_bytes_per_s: float
+    sustained_fraction: float | None
+    is_as_printed: bool
+    least_gpus: int | None
+    why_no_kappa_crit: str | None
+    missing: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """K and T of the turn as they were asked."""
+
+    asked_cached_tokens: int
+    asked_new_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extras:
+    """What is answered where it is asked; None elsewhere, and where t_GPU is not known."""
+
+    write_back_s: float | None = None
+    scheduled_tokens: float | None = None
+    energy_j: float | None = None
+    average_power_w: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Which turns of a home folder were asked about."""
+
+    workload: str
+    tokenizer: str
+    counting: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tier:
+    """The tier that a part of the cache lies behind; all None without one.
+
+    Attributes:
+        tier_bytes_per_s: What it brings over the link.
+        tier_kappa_crit: With all of the cache behind it.
+        link_kappa_crit: With nothing behind it.
+    """
+
+    tier: str | None = None
+    tier_share: float | None = None
+    tier_bytes_per_s: float | None = None
+    tier_kappa_crit: float | None = None
+    link_kappa_crit: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origins:
+    """How sure each row is that was used, and the source of each figure.
+
+    Confidence is that of the row; `printed` on the paper's basis, `given` for a bandwidth, `measured` for what
+    `kappa measure` found, `none` for a pair that is no platform, None for an indexer that the model has not and for a
+    tier that was not asked for.
+    """
+
+    model_confidence: str | None
+    accelerator_confidence: str | None
+    link_confidence: str | None
+    platform_confidence: str | None
+    indexer_confidence: str | None
+    tier_confidence: str | None
+    flops_per_token_source: str | None
+    kv_bytes_per_token_source: str | None
+    index_heads_source: str | None
+    flop_per_s_source: str | None
+    bytes_per_s_source: str | None
+    tier_bytes_per_s_source: str | None
+
+
+# The bases of a dataclass give its fields from the last to the first.
+@dataclass(frozen=True, kw_only=True)
+class TurnAnswer(Origins, Tier, Extras, TurnCosts, Asked, About):
+    """What one turn costs one model on one platform under one cost model."""
+
+    warnings: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadAnswer(Origins, Tier, WorkloadCosts, Series, About):
+    """What all turns of a workload cost one model on one platform under one cost model."""
+
+    warnings: str | None
+    is_sample: bool
+
+
+CritAnswer: TypeAlias = CritRow | TurnAnswer | WorkloadAnswer
+# Columns of a turn that stand in its flat row where this was asked.
+_WHERE_ASKED = {
+    "write_back_s": "output_tokens",
+    "scheduled_tokens": "pool_tokens",
+    "energy_j": "idle_w",
+    "average_power_w": "idle_w",
+}
+_RATES = ("pcie_overhead", "needed_bytes_per_s", "link_needed_bytes_per_s")
+_TTFT = ("ttft_s", "ttft_cached_tokens", "ttft_prefill_tokens", "ttft_transfer_s", "ttft_compute_s")
+_PAYS = ("prefill_tokens", "load_pays", "load_from_cached_tokens", "load_pays_ranges")
+_ARROW = {"str": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
+
+
+def flat_row(question: CritQuestion, answer: CritAnswer) -> dict[str, Any]:
+    """Return an answer as one row of columns, what was not asked left out; percentiles have theirs in their names."""
+    row = asdict(answer)
+    if isinstance(answer, WorkloadAnswer):
+        return _of_workload(row, {label: row.pop(label) for label in answer.percentiles()})
+    return {
+        name: value
+        for name, value in row.items()
+        if name not in _WHERE_ASKED or getattr(question, _WHERE_ASKED[name]) is not None
+    }
+
+
+def _of_workload(row: dict[str, Any], at: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    rates = {f"{name}_{label}": of[name] for name in _RATES for label, of in at.items()}
+    ttft = {_ttft_column(name, label): of[name] for label, of in at.items() for name in _TTFT}
+    pays = {f"{name}_{label}": of[name] for label, of in at.items() for name in _PAYS}
+    after = {"transfer_time_share": rates | ttft, "load_is_faster_share": pays}
+    return {k: v for name, value in row.items() for k, v in ({name: value} | after.get(name, {})).items()}
+
+
+def _ttft_column(name: str, label: str) -> str:
+    return f"{name}_{label}" if name == "ttft_s" else name.replace("ttft_", f"ttft_{label}_")
+
+
+def arrow_schema(kind: type[CritRow]) -> pa.Schema:
+    """Return the Arrow schema of a type's fields."""
+    return pa.schema([(f.name, _ARROW[str(f.type).removesuffix(" | None")]) for f in fields(kind)])

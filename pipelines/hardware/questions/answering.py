@@ -1,0 +1,236 @@
+"""The answers about a turn or a workload: one for each chosen model and platform and each cost model known for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pipelines.hardware import caveats, costs
+from pipelines.hardware.costs import Machine
+from pipelines.hardware.entities import KappaCrit, Model, OnPlatform, known
+from pipelines.hardware.machines import Sources, machine_of, measured_of, named
+from pipelines.hardware.questions.answer import (
+    About,
+    Asked,
+    Extras,
+    Origins,
+    Series,
+    Tier,
+    TurnAnswer,
+    WorkloadAnswer,
+)
+from pipelines.hardware.questions.origins import origins, pair_notes
+from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.workload_turns import WorkloadTurns, read_turns
+from pipelines.hardware.ratios import paper_ratios, printed_kappa_hw
+from pipelines.hardware.what_if import Setting, TurnCosts, known_cost_models, turn_answer
+from pipelines.hardware.workload_answers import workload_answer
+from warehouse.errors import KappaError
+from warehouse.formulas import kappa, kv_bytes, serving, weights
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A chosen row of kappa_crit with what was asked of it.
+
+    Attributes:
+        row: The row, its kappa_crit that of the rate with the tier in it.
+        model: On the paper's basis with the paper's figures in it.
+        machine: Its rates, tier and tensor parallelism included.
+        tier: The tier that was asked for.
+        origins: What the answer rests on.
+        as_printed: See `what_if.Setting`.
+    """
+
+    row: KappaCrit
+    model: Model
+    machine: Machine
+    tier: Tier
+    origins: Origins
+    as_printed: float = 1.0
+
+
+def answers(
+    question: CritQuestion, sources: Sources, rows: list[KappaCrit], database: Callable[[], Path]
+) -> list[TurnAnswer] | list[WorkloadAnswer]:
+    """Return one answer for each chosen row of kappa_crit and each cost model that is known for it.
+
+    A model without parameters has one answer, of its load alone.
+
+    Raises:
+        KappaError: the workload is not in the home folder, or no chosen model can be asked that.
+    """
+    settings = list(_settings(question, sources, rows))
+    if not settings:
+        raise KappaError(
+            f"cost model {question.cost_model} cannot be told here",
+            _why_not(sources, rows) or "the paper's basis is 2n",
+            "leave out --cost-model, or choose --basis physical",
+        )
+    if question.workload is None:
+        return [_turn(question, sources, case, setting) for case, setting in settings]
+
+    @cache
+    def turns_of(tokenizer: str) -> WorkloadTurns:
+        return read_turns(database(), question, tokenizer)
+
+    return [_workload(question, sources, case, setting, turns_of(case.model.tokenizer)) for case, setting in settings]
+
+
+def _settings(question: CritQuestion, sources: Sources, rows: list[KappaCrit]) -> Iterator[tuple[Case, Setting]]:
+    for row in rows:
+        case = _case(question, sources, row)
+        names: list[str | None] = [*known_cost_models(case.model, case.machine, row.basis)]
+        if question.cost_model is not None:
+            names = [name for name in names if name == question.cost_model]
+        for name in names or ([None] if question.cost_model is None else []):
+            yield case, Setting(case.model, case.machine, row.kv_dtype, name, case.as_printed)
+
+
+def _why_not(sources: Sources, rows: list[KappaCrit]) -> str | None:
+    gaps = (caveats.missing(sources.models[row.model], row.basis) for row in rows)
+    return next((gap for gap in gaps if gap), None)
+
+
+def _case(question: CritQuestion, sources: Sources, row: KappaCrit) -> Case:
+    """Return the model, on the paper's basis with the paper's figures, and its machine with what was asked of it."""
+    model, rate = sources.models[row.model], question.bandwidth_bytes_per_s
+    machine, as_printed = machine_of(sources, row, model, rate), 1.0
+    if row.basis == "paper":
+        paper = sources.paper_models[row.model]
+        printed = printed_kappa_hw(sources, row) if rate is None else None
+        found = paper_ratios(paper, machine, "bf16", printed)
+        as_printed = kappa.kappa_crit(known(found.kappa_m), found.kappa_hw) / known(found.kappa_crit)
+        flops = kappa.flops_per_token(paper.active_params)
+        model = replace(model, flops_per_token=flops, marginal_kv_bytes_per_token=paper.kv_bytes_per_token)
+    tier = Tier()
+    if question.tier:
+        row, machine, tier = _behind_tier(question, sources, row, machine)
+    shared = costs.share_between(machine, question.tensor_parallel)
+    return Case(row, model, shared, tier, origins(sources, question, row.model, row), as_printed)
+
+
+def _behind_tier(
+    question: CritQuestion, sources: Sources, row: KappaCrit, machine: Machine
+) -> tuple[KappaCrit, Machine, Tier]:
+    link, crit, name = machine.bytes_per_s, row.kappa_crit, known(question.tier)
+    share = 1.0 if question.tier_share is None else question.tier_share
+    there = min(tier_bytes_per_s(sources, row.basis, name), link)
+    rate = serving.tiered_bytes_per_s(link, there, share)
+    with_tier, all_there = (None if crit is None else crit * r / link for r in (rate, there))
+    tier = Tier(tier=name, tier_share=share, tier_bytes_per_s=there, tier_kappa_crit=all_there, link_kappa_crit=crit)
+    return replace(row, kappa_crit=with_tier), replace(machine, bytes_per_s=rate), tier
+
+
+def tier_bytes_per_s(sources: Sources, basis: str, tier: str) -> float:
+    """Return the rate of a tier in bytes/s: of the paper's own link on its basis where it has one, else of `links`.
+
+    Raises:
+        KappaError: no row says what it brings.
+    """
+    paper = named(sources.paper_links, tier) if basis == "paper" else None
+    link = paper or named(sources.links, tier)
+    if link is None:
+        raise KappaError(f"--tier {tier} has no rate", "only `kappa measure` knows it", "name a link of `links`")
+    return link.bytes_per_s
+
+
+def _about(question: CritQuestion, sources: Sources, case: Case) -> About:
+    row, model = case.row, case.model
+    kv_share = kv_bytes.kv_share_of_gpu(question.tensor_parallel, model.kv_heads)
+    return About(
+        model=row.model,
+        accelerator=row.accelerator,
+        link=row.link,
+        basis=row.basis,
+        kv_dtype=row.kv_dtype,
+        kappa_crit=row.kappa_crit,
+        is_tokenizer_proxy=model.is_tokenizer_proxy,
+        tensor_parallel=question.tensor_parallel,
+        block_tokens=question.chunk_tokens,
+        flop_per_s=case.machine.flop_per_s,
+        bytes_per_s=case.machine.bytes_per_s / kv_share,
+        link_bytes_per_s=case.machine.bytes_per_s,
+        sustained_fraction=sources.fraction(model) if row.basis == "physical" else None,
+        is_as_printed=case.as_printed != 1.0,
+        least_gpus=_least_gpus(sources, row.accelerator, model),
+        why_no_kappa_crit=caveats.why_no_kappa_crit(model, row.kv_dtype),
+        missing=caveats.missing(model, row.basis),
+    )
+
+
+def _least_gpus(sources: Sources, accelerator: str, model: Model) -> int | None:
+    """Return how many accelerators hold the model's bf16 weights; None where either size is not known."""
+    row = named(sources.accelerators, accelerator)
+    if row is None or model.total_params is None:
+        return None
+    return math.ceil(model.total_params * weights.WEIGHT_BYTES / row.hbm_bytes)
+
+
+def _warnings(question: CritQuestion, case: Case, *, context_tokens: int = 0) -> str | None:
+    return caveats.together(
+        [
+            *pair_notes(case.row, case.origins),
+            *caveats.tensor_parallel_caveats(case.model, question.tensor_parallel),
+            *caveats.format_caveats(case.model, case.row.kv_dtype),
+            *caveats.context_caveats(case.model, context_tokens),
+        ]
+    )
+
+
+def _turn(question: CritQuestion, sources: Sources, case: Case, setting: Setting) -> TurnAnswer:
+    cached, new = known(question.cached_tokens), known(question.new_tokens)
+    turn = turn_answer(setting, cached, new, question.chunk_tokens)
+    asked = Asked(asked_cached_tokens=cached, asked_new_tokens=new)
+    parts = (_about(question, sources, case), asked, turn, _extras(question, sources, case, turn))
+    warnings = _warnings(question, case, context_tokens=cached + new)
+    return _joined(TurnAnswer, *parts, case.tier, case.origins, warnings=warnings)
+
+
+def _workload(
+    question: CritQuestion, sources: Sources, case: Case, setting: Setting, turns: WorkloadTurns
+) -> WorkloadAnswer:
+    found = workload_answer(setting, turns.cached_tokens, turns.prefill_tokens, question.chunk_tokens)
+    counting = question.counting or "text"
+    series = Series(workload=turns.workload, tokenizer=case.model.tokenizer, counting=counting)
+    parts = (_about(question, sources, case), series, found, case.tier, case.origins)
+    return _joined(WorkloadAnswer, *parts, warnings=_warnings(question, case), is_sample=turns.is_sample)
+
+
+def _joined(kind: Callable[..., T], *parts: Any, **more: object) -> T:  # noqa: ANN401 - dataclasses
+    """Return an answer with the fields of its parts."""
+    return kind(**{field.name: getattr(part, field.name) for part in parts for field in fields(part)}, **more)
+
+
+def _extras(question: CritQuestion, sources: Sources, case: Case, turn: TurnCosts) -> Extras:
+    """Return what was asked for beyond the answer: write-back, T_sched, energy."""
+    write_back = scheduled = energy = power = None
+    if question.output_tokens is not None:
+        to_host, tokens = _to_host(question, sources, case), turn.prefill_tokens + question.output_tokens
+        write_back = serving.write_back_s(tokens, turn.kv_bytes_per_token, to_host)
+    if question.pool_tokens is not None:
+        scheduled = kappa.scheduled_tokens(question.pool_tokens, turn.kappa_ratio)
+    if question.idle_w is not None and turn.compute_s is not None:
+        idle, busy, gpus = question.idle_w, known(question.busy_w), question.tensor_parallel
+        energy = serving.energy_j(idle, busy, turn.transfer_s, turn.compute_s, gpus)
+        power = serving.average_power_w(idle, busy, known(turn.transfer_share), gpus)
+    return Extras(write_back_s=write_back, scheduled_tokens=scheduled, energy_j=energy, average_power_w=power)
+
+
+def _to_host(question: CritQuestion, sources: Sources, case: Case) -> float:
+    """Return the rate of the way back to host memory, as fast as the way there where nothing else is known."""
+    share = kv_bytes.kv_share_of_gpu(question.tensor_parallel, case.model.kv_heads)
+    return (question.bandwidth_bytes_per_s or _link_to_host(sources, case.row)) / share
+
+
+def _link_to_host(sources: Sources, row: OnPlatform) -> float:
+    if row.basis == "measured":
+        return measured_of(sources, row).pinned_to_host_bytes_per_s
+    link = known(named(sources.links, row.link))
+    return link.to_host_bytes_per_s or link.bytes_per_s

@@ -1,0 +1,114 @@
+"""What `kappa crit` is not asked: parts that contradict each other or change nothing, and numbers that cannot be."""
+
+from __future__ import annotations
+
+from pipelines.hardware.questions.question import CritQuestion
+from warehouse.errors import UsageError
+
+# Beyond every context and every cluster, and far from where numbers stop being exact.
+MOST = 10**12
+_OF_A_TURN = ("output_tokens", "pool_tokens", "idle_w", "busy_w")
+
+
+def check_question(question: CritQuestion) -> None:
+    """Raise UsageError where an option cannot be, or says nothing beside the others."""
+    for is_broken, what, why in (*_numbers(question), *_together(question)):
+        if is_broken:
+            raise UsageError(what, why, "see `kappa crit --help`")
+    if not question.is_about_turns:
+        _check_alone(question)
+    if question.workload:
+        _refuse(question, _OF_A_TURN, "a turn", "it is not told of a workload", "give --cached-tokens and --new-tokens")
+
+
+def _numbers(question: CritQuestion) -> tuple[tuple[bool, str, str], ...]:
+    return (
+        (_below(question.new_tokens, 1), f"--new-tokens {question.new_tokens} is not possible", "a turn computes one"),
+        (_below(question.cached_tokens, 0), f"--cached-tokens {question.cached_tokens} is not possible", "below 0"),
+        (
+            question.chunk_tokens < 1,
+            f"--chunk {question.chunk_tokens} is not possible",
+            "a chunk holds at least one token",
+        ),
+        (
+            question.sustained_fraction is not None and not 0 < question.sustained_fraction <= 1,
+            f"--sustained-fraction {question.sustained_fraction} is not possible",
+            "it is a share of the dense peak, above 0 and at most 1",
+        ),
+        (not _is_share(question.tier_share), f"--tier-share {question.tier_share} is not possible", "not in 0 to 1"),
+        (_below(question.output_tokens, 0), f"--output-tokens {question.output_tokens} is not possible", "below 0"),
+        (
+            _below(question.pool_tokens, 1),
+            f"--pool-tokens {question.pool_tokens} is not possible",
+            "no room for a token",
+        ),
+        (
+            question.tensor_parallel < 1,
+            f"--tensor-parallel {question.tensor_parallel} is not possible",
+            "it is a number of GPUs, at least 1",
+        ),
+        (
+            not _are_watts(question.idle_w, question.busy_w),
+            "--idle-w or --busy-w is not possible",
+            "no power in watts",
+        ),
+        (_is_huge(question), "a number of tokens or GPUs is not possible", f"it is above {MOST:,}"),
+    )
+
+
+def _together(question: CritQuestion) -> tuple[tuple[bool, str, str], ...]:
+    turn = (question.cached_tokens, question.new_tokens)
+    powers = (question.idle_w, question.busy_w)
+    return (
+        (None in turn and turn != (None, None), "--cached-tokens and --new-tokens go together", "one is missing"),
+        (
+            question.workload is not None and turn != (None, None),
+            "a turn and a workload are two questions",
+            "both were given",
+        ),
+        (None in powers and powers != (None, None), "--idle-w and --busy-w go together", "one is missing"),
+        (
+            question.idle_w is not None and question.busy_w is not None and question.idle_w > question.busy_w,
+            f"--idle-w {question.idle_w} is not possible",
+            "it is above --busy-w",
+        ),
+        (question.tier_share is not None and not question.tier, "--tier-share needs --tier", "no tier was named"),
+        (
+            question.sustained_fraction is not None and question.basis not in (None, "physical"),
+            f"--sustained-fraction is not of the basis {question.basis}",
+            "only the physical basis takes a share of the dense peak",
+        ),
+        (question.counting is not None and not question.workload, "--counting needs --workload", "there is none"),
+    )
+
+
+def _check_alone(question: CritQuestion) -> None:
+    """Raise UsageError for an option that says something of a turn or a workload where there is none."""
+    alone = ("cost_model", "tier", *_OF_A_TURN)
+    given = [*alone, *(["chunk_tokens"] if question.chunk_tokens != 1 else [])]
+    why, remedy = "kappa_crit alone does not depend on it", "add --cached-tokens and --new-tokens, or --workload"
+    _refuse(question, tuple(given), "a turn or a workload", why, remedy)
+
+
+def _refuse(question: CritQuestion, names: tuple[str, ...], needs: str, why: str, remedy: str) -> None:
+    given = [name for name in names if getattr(question, name) is not None]
+    if given:
+        named = " and ".join(f"--{name.replace('chunk_tokens', 'chunk').replace('_', '-')}" for name in given)
+        raise UsageError(f"{named} need{'s' * (len(given) == 1)} {needs}", why, remedy)
+
+
+def _is_share(value: float | None) -> bool:
+    return value is None or 0 <= value <= 1
+
+
+def _are_watts(*powers: float | None) -> bool:
+    return all(power is None or 0 <= power < float("inf") for power in powers)
+
+
+def _is_huge(question: CritQuestion) -> bool:
+    names = ("cached_tokens", "new_tokens", "chunk_tokens", "output_tokens", "pool_tokens", "tensor_parallel")
+    return any((getattr(question, name) or 0) > MOST for name in names)
+
+
+def _below(value: int | None, least: int) -> bool:
+    return value is not None and value < least

@@ -1,0 +1,90 @@
+"""Which models and platforms a question is about, and why none fits it."""
+
+from __future__ import annotations
+
+from pipelines.hardware.entities import KappaCrit, Pair, Platform
+from pipelines.hardware.machines import Sources, named
+from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.ratios import fitting_platforms, kappa_crit_rows
+from warehouse.errors import KappaError
+
+SECOND_HAND = "secondary"
+
+
+def chosen_rows(question: CritQuestion, sources: Sources) -> list[KappaCrit]:
+    """Return kappa_crit of the chosen models on the chosen platforms.
+
+    Without any choice these are the headline ones; a row known only second-hand is never chosen unless it is named.
+
+    Raises:
+        KappaError: nothing fits the choice.
+    """
+    models = {row.model for row in sources.headlines if row.model} if question.model is None else {question.model}
+    rows = [
+        row
+        for platform in _platforms(question, sources)
+        for row in kappa_crit_rows(
+            sources,
+            platform,
+            bytes_per_s=question.bandwidth_bytes_per_s,
+            kv_dtypes=(question.kv_dtype or "bf16",),
+            tensor_parallel=question.tensor_parallel,
+        )
+        if row.model in models
+    ]
+    if not rows:
+        raise _nothing_fits(question, sources)
+    return rows
+
+
+def _platforms(question: CritQuestion, sources: Sources) -> list[Pair]:
+    rate, basis = question.bandwidth_bytes_per_s, question.basis
+    is_free = not any((question.accelerator, question.link, basis, rate))
+    is_free &= question.model is None or question.is_about_turns
+    shown = {(row.accelerator, row.link, row.basis) for row in sources.headlines}
+    fits = fitting_platforms(sources, question.accelerator, question.link, is_bandwidth_given=rate is not None)
+    return [
+        p
+        for p in fits
+        if (not is_free or (p.accelerator, p.link, p.basis) in shown)
+        and basis in (None, p.basis)
+        and not _is_hidden(question, sources, p)
+    ]
+
+
+def _is_hidden(question: CritQuestion, sources: Sources, platform: Pair) -> bool:
+    """Return whether what is second-hand was not asked for: its link, or a second-hand accelerator, by name.
+
+    Second-hand is a platform with any of its three rows second-hand; the paper's own inputs are what it printed.
+    """
+    if question.link or platform.basis == "paper":
+        return False
+    accelerator, link = named(sources.accelerators, platform.accelerator), named(sources.links, platform.link)
+    of_pair = platform if isinstance(platform, Platform) else None
+    if question.accelerator and accelerator and accelerator.confidence == SECOND_HAND:
+        return False
+    return any(row.confidence == SECOND_HAND for row in (of_pair, accelerator, link) if row)
+
+
+def _nothing_fits(question: CritQuestion, sources: Sources) -> KappaError:
+    names = [name for name in (question.accelerator, question.link) if name]
+    if question.basis == "paper" and question.model and question.model not in sources.paper_models:
+        has, what = ", ".join(sources.paper_models), question.model
+        return KappaError(f"nothing fits {what}", f"the paper has {has} alone", "leave out --basis paper")
+    if question.basis == "measured" and not sources.measured:
+        return KappaError("nothing fits", "nothing was measured here", "run `kappa measure` on that machine first")
+    of_basis = [row for row in sources.platforms if row.basis == question.basis]
+    there = {name for row in of_basis for name in (row.accelerator, row.link)}
+    lacking = [name for name in names if name not in there]
+    if question.basis == "paper" and lacking:
+        has, what = ", ".join(sorted(there)), " and ".join(lacking)
+        return KappaError(f"nothing fits {what}", f"the paper has {has} alone", "leave out --basis paper")
+    what = " and ".join(names)
+    of = f" on the basis {question.basis}" if question.basis else ", or it is known only second-hand"
+    unnamed = [] if question.accelerator else ["--accelerator"]
+    unnamed += [] if question.link else ["--link, or give --bandwidth,"]
+    return KappaError(
+        f"nothing fits {what}".rstrip(),
+        f"no sourced platform has {what or 'that'}{of}",
+        f"name {' and '.join(unnamed)} as well" if unnamed else "leave out --basis",
+    )

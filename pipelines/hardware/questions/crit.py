@@ -1,0 +1,55 @@
+"""`crit`: a question about models on hardware, and its typed answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+
+from pipelines.hardware import caveats
+from pipelines.hardware.entities import KappaCrit
+from pipelines.hardware.machines import Sources
+from pipelines.hardware.questions.answer import CritAnswer, CritRow
+from pipelines.hardware.questions.answering import answers
+from pipelines.hardware.questions.checks import check_question
+from pipelines.hardware.questions.choosing import chosen_rows
+from pipelines.hardware.questions.names import settled
+from pipelines.hardware.questions.origins import origins, pair_notes
+from pipelines.hardware.questions.question import CritQuestion
+
+
+def crit(question: CritQuestion, sources: Sources, database: Callable[[], Path]) -> list[CritAnswer]:
+    """Return the answers to a question: `CritRow`, of a turn `TurnAnswer`, of a workload `WorkloadAnswer`.
+
+    Without any choice they are about the headline models and platforms; a row known only second-hand is never chosen
+    unless it is named.
+
+    Args:
+        question: What is asked.
+        sources: The sourced rows, see `machines.read_sources`.
+        database: Gives the database that holds the workload; not called where none is asked about.
+
+    Raises:
+        UsageError: the question contradicts itself, or holds a number that cannot be.
+        KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
+    """
+    check_question(question)
+    sources = replace(sources, sustained_fraction=question.sustained_fraction)
+    question = settled(question, sources)
+    rows = chosen_rows(question, sources)
+    if question.is_about_turns:
+        return [*answers(question, sources, rows, database)]
+    return [_crit_row(question, sources, row) for row in rows]
+
+
+def _crit_row(question: CritQuestion, sources: Sources, row: KappaCrit) -> CritRow:
+    model, found = sources.models[row.model], origins(sources, question, row.model, row)
+    warnings = pair_notes(row, found) + caveats.tensor_parallel_caveats(model, question.tensor_parallel)
+    names = {field.name for field in fields(CritRow)}
+    return CritRow(
+        **asdict(row),
+        **{name: value for name, value in asdict(found).items() if name in names},
+        is_tokenizer_proxy=model.is_tokenizer_proxy,
+        why_no_kappa_crit=caveats.why_no_kappa_crit(model, row.kv_dtype),
+        warnings=caveats.together(warnings),
+    )

@@ -1,0 +1,79 @@
+"""Which sourced rows an answer rests on: how sure each is, and where each figure comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipelines.hardware.entities import Indexer, Link, OnPlatform, known
+from pipelines.hardware.machines import GIVEN_LINK, Sources, measured_of, named
+from pipelines.hardware.questions.answer import Origins
+from pipelines.hardware.questions.question import CritQuestion
+
+# How sure a figure is that no sourced row holds: as the paper printed it, as a person gave it, as this machine gave it.
+PRINTED, GIVEN, MEASURED, NO_ROW = "printed", "given", "measured", "none"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What is read off a sourced row."""
+
+    confidence: str | None
+    source: str | None
+
+
+def origins(sources: Sources, question: CritQuestion, model: str, platform: OnPlatform) -> Origins:
+    """Return the confidence of each row that was used and the source of each figure."""
+    of_model, of_accelerator, of_link = _of_basis(sources, model, platform)
+    if question.bandwidth_bytes_per_s is not None:
+        of_link = _Row(GIVEN, "--bandwidth")
+    pair = next((p for p in sources.platforms if _place(p) == _place(platform)), None)
+    tier = _sourced(named(sources.links, question.tier) if question.tier else None)
+    indexer = _sourced(named(sources.indexers, model))
+    return Origins(
+        model_confidence=of_model.confidence,
+        accelerator_confidence=of_accelerator.confidence,
+        link_confidence=of_link.confidence,
+        platform_confidence=pair.confidence if pair else None if platform.link == GIVEN_LINK else NO_ROW,
+        indexer_confidence=indexer.confidence,
+        tier_confidence=tier.confidence,
+        flops_per_token_source=of_model.source,
+        kv_bytes_per_token_source=of_model.source,
+        index_heads_source=indexer.source,
+        flop_per_s_source=of_accelerator.source,
+        bytes_per_s_source=of_link.source,
+        tier_bytes_per_s_source=tier.source,
+    )
+
+
+def _sourced(row: Indexer | Link | None) -> _Row:
+    return _Row(row.confidence, row.source) if row else _Row(None, None)
+
+
+def _place(row: OnPlatform) -> tuple[str, str, str]:
+    return row.accelerator, row.link, row.basis
+
+
+def _of_basis(sources: Sources, model: str, platform: OnPlatform) -> tuple[_Row, _Row, _Row]:
+    """Return what is known of model, accelerator and link; a link that was given is in no table."""
+    shape = sources.models[model]
+    if platform.basis == "paper":
+        printed = named(sources.paper_accelerators, platform.accelerator), named(sources.paper_links, platform.link)
+        compute, rate = (_Row(PRINTED, row.source if row else None) for row in printed)
+        return _Row(PRINTED, sources.paper_models[model].source), compute, rate
+    of_model = _Row(shape.confidence, shape.source)
+    if platform.basis == "measured":
+        measured = _Row(MEASURED, measured_of(sources, platform).source)
+        return of_model, measured, measured
+    accelerator, link = named(sources.accelerators, platform.accelerator), named(sources.links, platform.link)
+    whose = "an assumption" if sources.sustained_fraction is None else "--sustained-fraction"
+    assumed = f"; dense bf16 peak x {sources.fraction(shape)}, {whose}"
+    compute = _Row(known(accelerator).confidence, known(accelerator).source + assumed)
+    return of_model, compute, _sourced(link)
+
+
+def pair_notes(platform: OnPlatform, found: Origins) -> list[str]:
+    """Return a sentence where accelerator and link are sourced and their pair is not."""
+    if found.platform_confidence != NO_ROW:
+        return []
+    pair = f"{platform.accelerator} with {platform.link}"
+    return [f"no physical row of platforms says that {pair} is built: the rows of both are taken as they are"]

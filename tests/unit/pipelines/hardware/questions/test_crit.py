@@ -1,0 +1,58 @@
+"""`crit` as Python asks it: typed answers, and the same rows as the command prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.hardware.machines import read_sources
+from pipelines.hardware.questions.answer import CritRow, TurnAnswer, flat_row
+from pipelines.hardware.questions.crit import crit as ask
+from pipelines.hardware.questions.question import CritQuestion
+from warehouse.errors import UsageError
+from warehouse.home.home import Home
+
+SOURCES = read_sources()
+H100: dict[str, Any] = {"model": "llama-3.1-70b", "accelerator": "H100-SXM", "link": "pcie5-x16", "basis": "physical"}
+OPTIONS = ("--model", "llama-3.1-70b", "--accelerator", "H100-SXM", "--link", "pcie5-x16", "--basis", "physical")
+TURN = {"cached_tokens": 65_536, "new_tokens": 64}
+Crit = Callable[..., list[dict[str, Any]]]
+
+
+def test_kappa_crit_by_hand(tmp_path: Path, crit: Crit) -> None:
+    """2 x 70,553,706,496 / 327,680 x 54.4e9 / (0.55 x 989.5e12) = 43.0448; the home is not read."""
+    question = CritQuestion(**H100)
+    (answer,) = ask(question, SOURCES, Home(tmp_path / "none").database)
+    assert isinstance(answer, CritRow)
+    assert answer.kappa_crit == pytest.approx(43.0448, abs=1e-4)
+    assert [flat_row(question, answer)] == crit(*OPTIONS)
+
+
+def test_a_turn_by_hand(tmp_path: Path, crit: Crit) -> None:
+    """Typed answers a cost model; the flat row has what was asked for, and no column that was not."""
+    question = CritQuestion(**H100, **TURN, pool_tokens=479_150)
+    answers = ask(question, SOURCES, Home(tmp_path).database)
+    (turn, *_) = (answer for answer in answers if isinstance(answer, TurnAnswer))
+    # 65,536 x 327,680 / 54.4e9 = 0.394758 s; 479,150 / 1025
+    assert (turn.cost_model, turn.transfer_s) == ("2n", pytest.approx(0.394758, abs=1e-6))
+    assert turn.scheduled_tokens == pytest.approx(467.463, abs=1e-3)
+    rows = [flat_row(question, answer) for answer in answers]
+    assert "write_back_s" not in rows[0]
+    assert rows == crit(*OPTIONS, "--cached-tokens", "65536", "--new-tokens", "64", "--pool-tokens", "479150")
+
+
+def test_a_question_is_checked(tmp_path: Path) -> None:
+    """The question itself is refused, whoever asks it."""
+    with pytest.raises(UsageError, match="go together"):
+        ask(CritQuestion(cached_tokens=5), SOURCES, Home(tmp_path).database)
+
+
+def test_a_sustained_fraction_is_of_this_question_alone(tmp_path: Path) -> None:
+    """Half of 0.55 doubles kappa_crit, and the sources stay as they were."""
+    found = [ask(CritQuestion(**H100, sustained_fraction=f), SOURCES, Home(tmp_path).database) for f in (0.275, None)]
+    half, usual = (row for rows in found for row in rows if isinstance(row, CritRow))
+    assert half.kappa_crit == pytest.approx(2 * 43.0448, abs=1e-3)
+    assert usual.kappa_crit == pytest.approx(43.0448, abs=1e-4)

@@ -1,0 +1,11 @@
+"""The units that a column can have: a closed set, so that a misspelt one is a type error."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+# Where one column holds quantities of several kinds, another column of the row decides: `metric`, `rate_unit`, `dtype`.
+Unit = Literal[
+    "", "1", "%", "UTC", "tokens", "bytes", "bytes/s", "bytes/token", "FLOP", "FLOP/s", "FLOP/token", "FLOP/byte",
+    "byte/FLOP", "W", "of the metric", "of rate_unit", "bytes or rows",
+]  # fmt: skip
