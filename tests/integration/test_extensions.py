@@ -130,3 +130,32 @@ def test_a_bad_file_is_one_line_of_what_needs_it(built: Kappa) -> None:
     finally:
         path.unlink()
     assert built.generation == before
+
+
+def test_an_edit_makes_again_what_depends_on_it(built: Kappa) -> None:
+    """A word in the engines, a figure of a link and a line of the report: no text is read, no token counted again."""
+    staging = built.home / "staging" / "sample"
+
+    def products(name: str) -> dict[str, int]:
+        return {str(meta.parent): meta.stat().st_mtime_ns for meta in (staging / name).rglob("meta.json")}
+
+    counted = {name: products(name) for name in ("conversations", "token_counts", "turns", "tables/percentiles")}
+    drawn = {name: products(name) for name in ("tables/links", "warehouse", "report")}
+    edits = {
+        "pipelines/counting/engines.py": ('"""', '"""Words: '),
+        "warehouse/reference/links.csv": ("\n", "\n\n"),
+        "reports/report.py": ("def write_report", "LINES = 0\n\n\ndef write_report"),
+        "reports/html.py": ("SHORT = 24", "SHORT = 23"),
+    }
+    for name, edit in edits.items():
+        path = built.root / name
+        path.write_text(path.read_text("utf8").replace(*edit, 1), "utf8")
+    process = built("run", "--sample", *OPTIONS)
+    assert process.returncode == 0, process.stderr
+    assert {name: products(name) for name in counted} == counted
+    assert [name for name in drawn if products(name) == drawn[name]] == []
+    again = [line for line in process.stderr.splitlines() if "is made again" in line]
+    told = "kappa: tables/links is made again: data (warehouse/reference/links.csv) changed"
+    assert told in again
+    assert [line for line in again if "token_counts" in line or "turns/" in line] == []
+    assert any("report is made again: code (reports.html), warehouse changed" in line for line in again)
