@@ -9,6 +9,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -76,11 +77,13 @@ def rows_of(home: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def bytes_of(home: Path) -> dict[str, bytes]:
-    """Return the files of the current generation that are the same whenever they are made."""
+    """Return the files of the current generation that are the same whenever they are made.
+
+    Names are without the number: one that was complete when its run was killed before the swap is never given again.
+    """
     timed = ("warehouse.duckdb", "generation.json", "lake/generations", "lake/sources")
-    return {
-        path: body for path, body in files_below((home / "current").resolve()).items() if not path.startswith(timed)
-    }
+    files = files_below((home / "current").resolve()).items()
+    return {re.sub(r"-g\d+", "", path): body for path, body in files if not path.startswith(timed)}
 
 
 def run(lab: Any, revision: str) -> int:  # noqa: ANN401 - conftest's Lab
