@@ -114,6 +114,9 @@ def test_a_good_run_tells_progress_and_nothing_else(full: Kappa) -> None:
     """Standard error of a run without trouble holds lines of kappa only: no warnings of libraries."""
     lines = (full.hf_home / "output.txt").read_text("utf8").splitlines()
     assert [line for line in lines if "Warning" in line or "Traceback" in line] == []
+    sentence = "kappa: finqa: 4 records where the published set has 7,437 (only a part was counted)"
+    # One check that fails is one line
+    assert [line for line in lines if "finqa: " in line and "where the published set" in line] == [sentence]
 
 
 def test_no_text_and_no_token_in_what_is_published(full: Kappa) -> None:
