@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from hub_stand_in import HubStandIn, sha256
-from kappa_process import ROOT, SECRET, Kappa, files_below
+from kappa_process import ROOT, SECRET, Kappa, errors_of, files_below
 from tiny_sets import FINQA, RECORDS, REJECTS, SHAREGPT, TOTALS, all_sets
 
 from warehouse.declared.fields import COUNTINGS
@@ -114,6 +114,9 @@ def test_a_good_run_tells_progress_and_nothing_else(full: Kappa) -> None:
     """Standard error of a run without trouble holds lines of kappa only: no warnings of libraries."""
     lines = (full.hf_home / "output.txt").read_text("utf8").splitlines()
     assert [line for line in lines if "Warning" in line or "Traceback" in line] == []
+    sentence = "kappa: finqa: 4 records where the published set has 7,437 (only a part was counted)"
+    # One check that fails is one line
+    assert [line for line in lines if "finqa: " in line and "where the published set" in line] == [sentence]
 
 
 def test_no_text_and_no_token_in_what_is_published(full: Kappa) -> None:
@@ -221,6 +224,17 @@ def test_same_inputs_give_the_same_bytes(small: Kappa, second: Kappa) -> None:
     columns = ", ".join(name for name in TABLES["sources"].names if name != "fetched_at")
     query = f"SELECT {columns} FROM sources ORDER BY ALL"  # noqa: S608 - declared names
     assert small.rows(query) == second.rows(query)
+
+
+def test_a_home_of_an_odd_name(small: Kappa, hub: HubStandIn, tmp_path: Path) -> None:
+    """Line breaks, quotes, signs of patterns and of the terminal are a name like any; Dagster keeps its settings."""
+    del hub
+    kappa = Kappa(tmp_path / "a\nb'c\"d*e[f]{g,h}\x1b\u202e;#" / "home", small.hf_home, small.endpoint)
+    process = kappa("run", *SMALL, env={"HOME": str(tmp_path)})
+    assert (process.returncode, errors_of(process)) == (0, [])
+    assert kappa.generation == 1
+    # Where Dagster's telemetry is on it keeps an id there.
+    assert list(tmp_path.glob(".dagster*")) == []
 
 
 def test_offline_the_cache_is_enough(second: Kappa) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ STEPS = (
 )  # fmt: skip
 # They alone carry times and run ids.
 TIMED = ("sources", "generations")
+_OF_A_RUN = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def parquet(kappa: Kappa) -> dict[str, bytes]:
@@ -70,6 +72,16 @@ def test_step_processes_give_the_same_bytes(small: Kappa, hub: HubStandIn, tmp_p
     assert ours.keys() == expected.keys()
     assert [path for path, body in ours.items() if expected[path] != body] == []
     assert rows(kappa) == rows(small)
+    drawn, expected_pages = report(kappa), report(small)
+    assert [name for name in drawn if name.startswith("figures/")]
+    assert drawn.keys() == expected_pages.keys()
+    assert [name for name, body in drawn.items() if expected_pages[name] != body] == []
+
+
+def report(kappa: Kappa) -> dict[str, bytes]:
+    """Return figures and pages by their path; times and ids of runs on the pages, which alone may differ, left out."""
+    found = files_below((kappa.home / "report").resolve())
+    return {path: body if path.startswith("figures/") else _OF_A_RUN.sub(b"", body) for path, body in found.items()}
 
 
 def parquet_of_staging(kappa: Kappa) -> dict[str, bytes]:
