@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from assets.commands.cli import build_parser
+from pipelines.steps.inputs import STEPS, code_version, inputs_of
+from warehouse.home.products import identity_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"assets", "kappa", "pipelines", "reports", "warehouse"}
@@ -182,14 +184,22 @@ def test_the_wheel_runs_outside_the_checkout(wheel: set[str], tmp_path: Path) ->
         archive.extractall(place)
     program = """
 import pipelines
+from pipelines.steps.inputs import STEPS, code_version, inputs_of
 from pipelines.vocab.specs import tokenizer_specs
 from warehouse.hardware_rows.rows import load_reference
+from warehouse.home.products import identity_of
 print(pipelines.__file__, *tokenizer_specs(), load_reference("models").num_rows > 0)
+print(code_version().partition("+")[2], *(identity_of(**inputs_of(name)) for name in STEPS))
 """
+    # What lies there is another's: it changes no version.
+    (place / "tokenizers").mkdir()
+    (place / "tokenizers" / "tools.py").write_text("a = 1", "utf8")
     environment = {**os.environ, "PYTHONPATH": str(place)}
     process = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
-    where, *rest = process.stdout.split()
+    (where, *rest), versions = map(str.split, process.stdout.splitlines())
     assert place in Path(where).parents
     assert rest == ["llama-3.1", "qwen3", "True"]
+    ours = [code_version().partition("+")[2], *(identity_of(**inputs_of(name)) for name in STEPS)]
+    assert versions == ours

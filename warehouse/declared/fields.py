@@ -74,7 +74,7 @@ GENERATION = _count("generation", "1", "number of the published state", 1)
 RUN_ID = _text("run_id", "Dagster run that built the state")
 STARTED_AT = Field("started_at", _TIME, "UTC", "when the run began")
 FINISHED_AT = Field("finished_at", _TIME, "UTC", "when the tables were complete")
-CODE_VERSION = _text("code_version", "version of kappa and a hash of its sources")
+CODE_VERSION = _text("code_version", "version of kappa and a hash of code, data files and tokenizers")
 
 RECORD = _count(
     "record", "1", "number of the record in its file, from 0; number of the piece's record where pieces are stitched"

@@ -17,11 +17,16 @@ from pathlib import Path
 from warehouse.versions.installed import ROOT, short_hash
 
 OURS = ("pipelines", "reports", "warehouse")
-# They keep a product, name it or tell of it, and decide no value in it.
-SILENT = (
-    "pipelines.io.progress", "pipelines.steps.inputs", "pipelines.steps.product_names", "warehouse.errors",
-    "warehouse.home.locks", "warehouse.home.products", "warehouse.home.staging", "warehouse.masking",
+# They keep a product, name it, tell of it or hash it, and decide no value in it. `warehouse.home.lake` writes values.
+_HOME = (
+    "atomic", "contents", "generation", "home", "layout", "locks", "mending", "path_names", "preparing", "products",
+    "publishing", "staging",
 )  # fmt: skip
+SILENT = {
+    "pipelines.io.progress", "pipelines.steps.inputs", "pipelines.steps.product_names", "warehouse.errors",
+    "warehouse.masking", "warehouse.versions.installed", "warehouse.versions.reached_code",
+    *(f"warehouse.home.{name}" for name in _HOME),
+}  # fmt: skip
 _ALL = "*"
 _WITH_BODY = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _Place = tuple[str, str]
