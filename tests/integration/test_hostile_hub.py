@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hub_stand_in import HubStandIn, sha256
 from kappa_process import Kappa, errors_of, files_below
-from tiny_sets import FINQA, NARRATIVEQA, TOTALS, all_sets
+from tiny_sets import FINQA, NARRATIVEQA, SHAREGPT, TOTALS, all_sets
 
 from pipelines.fetch import hub as hub_module
 from pipelines.fetch.hub import HuggingFaceHub
@@ -120,7 +120,8 @@ def test_an_etag_that_climbs(
         with pytest.raises(KappaError, match="could lead out of the Hub's cache"):
             fetched()
         with pytest.raises(KappaError):
-            HuggingFaceHub().splits(FINQA, HuggingFaceHub().revision(FINQA))
+            # Its readme is asked for.
+            HuggingFaceHub().splits(SHAREGPT, HuggingFaceHub().revision(SHAREGPT))
         spec = dataclasses.replace(tokenizer_spec("qwen3"), vocabulary=None)
         with pytest.raises(KappaError, match="is refused"):
             fetch_tokenizer(spec, tmp_path)

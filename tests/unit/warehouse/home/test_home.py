@@ -20,6 +20,9 @@ from warehouse.home.generation import DATABASE, LAKE, NOTE, REPORT, replace_repo
 from warehouse.home.home import KEPT_S, Home
 from warehouse.home.staging import Product
 
+# Against hanging for ever, not a measure.
+PATIENCE_S = 900.0
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -420,11 +423,11 @@ class TestPublish:
         ready, stop, seen = context.Event(), context.Event(), context.Queue()
         reader = context.Process(target=_look, args=(home.path, ready, stop, seen))
         reader.start()
-        assert ready.wait(60)
+        assert ready.wait(PATIENCE_S)
         publish(home, *range(2, 40))
         stop.set()
-        looks, wrong = seen.get(timeout=60)
-        reader.join(60)
+        looks, wrong = seen.get(timeout=PATIENCE_S)
+        reader.join()
         assert looks > 0
         assert wrong == []
 
