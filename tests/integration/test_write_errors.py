@@ -20,7 +20,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from kappa_process import ROOT, files_below
+from kappa_process import PATIENCE_S, ROOT, files_below
 from writes import Disk, watched_parquet
 
 from assets.commands.cli import readable
@@ -248,7 +248,7 @@ def test_no_space_at_any_size_of_the_database(lab: Any, tmp_path: Path) -> None:
     lake = {name: lab.staging.require(f"tables/{name}").file(f"{name}.parquet") for name in STAGED}
     files = json.dumps({name: [str(path)] for name, path in lake.items()})
     command = [sys.executable, "-c", LIMITED, str(tmp_path / "staging"), files]
-    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert process.returncode == 0, process.stderr
     found = json.loads(process.stdout)
     assert found["limits"] >= 40
