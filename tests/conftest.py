@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 from pipelines.counting.verified import Counted
 from pipelines.fetch.hub import SampleHub
@@ -31,6 +35,45 @@ from pipelines.workloads.sets import workload
 from warehouse.declared.tables import TURNS
 from warehouse.home.home import Home
 from warehouse.home.staging import Staging
+
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+# New examples every time, and more of them where a test does not say how many.
+settings.register_profile("thorough", settings.get_profile("suite"), derandomize=False, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One worker a core for folders of tests; none for single files, which end before workers have begun."""
+    return None if all(Path(argument).is_dir() for argument in config.args) else 0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip sweeps, unless they are asked for."""
+    if not os.environ.get("KAPPA_SWEEP"):
+        for item in items:
+            if item.get_closest_marker("sweep"):
+                item.add_marker(pytest.mark.skip(reason="a sweep, for when a pin changes: set KAPPA_SWEEP=1"))
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Return a function that fills a folder once a session: the first worker that asks does, others wait for it."""
+    base = tmp_path_factory.getbasetemp()
+    root = base if worker_id == "master" else base.parent
+
+    def filled(name: str, fill: Callable[[Path], object]) -> Path:
+        folder = root / name
+        with FileLock(root / f"{name}.lock"):
+            if not (root / f"{name}.filled").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                fill(folder)
+                (root / f"{name}.filled").touch()
+        return folder
+
+    return filled
 
 
 @dataclass
@@ -166,18 +209,28 @@ class Lab:
         return self.home.publish(product, self.staging.require("report"))
 
 
+def _fetch(spec: TokenizerSpec, folder: Path, *, offline: bool) -> TokenizerFile:
+    del offline
+    path = folder / f"{spec.name}.json"
+    path.write_text(spec.name, "utf8")
+    return TokenizerFile(spec, path, "pypi:none", "1", spec.sha256, f"fingerprint of {spec.name}", 1)
+
+
+@pytest.fixture(scope="session")
+def lab_in() -> Callable[[Path, pytest.MonkeyPatch], Lab]:
+    """Return a function that makes a lab in a folder."""
+
+    def made(folder: Path, patch: pytest.MonkeyPatch) -> Lab:
+        patch.setattr(fetching, "fetch_tokenizer", _fetch)
+        patch.setattr(counts, "count_checked", _characters)
+        home = Home(folder / "home")
+        home.prepare()
+        return Lab(folder / "repositories", home.staging(is_sample=False), home)
+
+    return made
+
+
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+def lab(lab_in: Callable[..., Lab], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """Return steps over an empty folder of repositories; a token is a character and nothing is fetched."""
-
-    def fetch(spec: TokenizerSpec, folder: Path, *, offline: bool) -> TokenizerFile:
-        del offline
-        path = folder / f"{spec.name}.json"
-        path.write_text(spec.name, "utf8")
-        return TokenizerFile(spec, path, "pypi:none", "1", spec.sha256, f"fingerprint of {spec.name}", 1)
-
-    monkeypatch.setattr(fetching, "fetch_tokenizer", fetch)
-    monkeypatch.setattr(counts, "count_checked", _characters)
-    home = Home(tmp_path / "home")
-    home.prepare()
-    return Lab(tmp_path / "repositories", home.staging(is_sample=False), home)
+    return lab_in(tmp_path, monkeypatch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import shutil
@@ -28,14 +29,19 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("kappa")
 CHANGED = 10
 INSTANCE = "dagster"
-NO_COMPUTE_LOGS = "dagster._core.storage.noop_compute_log_manager"
 PROCESS_TAG = "kappa/process"
-INSTANCE_SETTINGS = """telemetry:
-  enabled: false
-python_logs:
-  managed_python_loggers: [kappa]
-  python_log_level: INFO
-"""
+INSTANCE_SETTINGS = {
+    "telemetry": {"enabled": False},
+    "python_logs": {"managed_python_loggers": ["kappa"], "python_log_level": "INFO"},
+}
+# To keep what steps print, Dagster starts two processes, which answer Ctrl-C with tracebacks; ours print nothing.
+RUN_SETTINGS = {
+    **INSTANCE_SETTINGS,
+    "compute_logs": {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+    },
+}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -81,9 +87,8 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
     if is_sample:
         refuse_sample_over_real(home)
     logging.getLogger("dagster").setLevel(logging.ERROR)
-    # To keep what steps print, Dagster starts two processes, which answer Ctrl-C with tracebacks; ours print nothing.
-    without_processes = {"compute_logs": {"module": NO_COMPUTE_LOGS, "class": "NoOpComputeLogManager"}}
-    settings = InstanceRef.from_dir(str(instance_folder(home)), overrides=without_processes)
+    # Given here too: Dagster looks for its file by a pattern, and finds none below a name with * or [].
+    settings = InstanceRef.from_dir(str(instance_folder(home)), overrides=RUN_SETTINGS)
     with dg.DagsterInstance.from_ref(settings) as instance, in_our_words():
         _close_dead_runs(instance)
         dg.materialize(
@@ -115,7 +120,7 @@ def instance_folder(home: Home) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "dagster.yaml"
     if not settings.exists():
-        settings.write_text(INSTANCE_SETTINGS, "utf8")
+        settings.write_text(json.dumps(INSTANCE_SETTINGS, indent=2) + "\n", "utf8")  # JSON is YAML
     return folder
 
 

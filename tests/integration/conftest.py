@@ -13,13 +13,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hub_stand_in import Faults, HubStandIn
-from kappa_process import ROOT, Kappa, Sample, children_seconds
+from kappa_process import ROOT, Kappa, Sample
 from tiny_sets import FINQA, all_sets
 
 from pipelines.vocab.rebuilding import find_vocabulary, rebuild_tokenizer_json
 from pipelines.vocab.specs import tokenizer_specs
 from warehouse.errors import KappaError
 
+NOWHERE = "http://127.0.0.1:9"
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 # Makes each changed file another one, which no cache holds.
 _NUMBERS = itertools.count()
@@ -51,43 +52,58 @@ def hub(_served: HubStandIn) -> Iterator[HubStandIn]:
     states = {repo: dict(commits) for repo, commits in _served.repositories.items()}
     _served.requests.clear()
     yield _served
+    if _served.faults.held:
+        _served.faults.held.set()
     _served.repositories = states
     _served.faults = Faults(gated={GATED})
 
 
+Once = Callable[[str, Callable[[Path], object]], Path]
+
+
+def run_in(url: str, *arguments: str) -> Callable[[Path], None]:
+    """Return a function that runs into `home` and `cache` of a folder, and keeps what the run printed."""
+
+    def fill(folder: Path) -> None:
+        process = Kappa(folder / "home", folder / "cache", url)("run", *arguments)
+        assert process.returncode == 0, process.stderr
+        for name in ("stdout", "stderr"):
+            (folder / name).write_text(getattr(process, name), "utf8")
+
+    return fill
+
+
 @pytest.fixture(scope="session")
-def full(_served: HubStandIn, tmp_path_factory: pytest.TempPathFactory) -> Kappa:
+def full(_served: HubStandIn, once: Once) -> Kappa:
     """A home with all four workloads by both tokenizers; copy it before you change it."""
-    kappa = Kappa(tmp_path_factory.mktemp("full") / "home", tmp_path_factory.mktemp("full-cache"), _served.url)
-    process = kappa("run")
-    assert process.returncode == 0, process.stderr
-    (kappa.hf_home / "output.txt").write_text(process.stdout + process.stderr, "utf8")
-    return kappa
+    folder = once("full", run_in(_served.url))
+    return Kappa(folder / "home", folder / "cache", _served.url)
 
 
 @pytest.fixture(scope="session")
-def small(_served: HubStandIn, tmp_path_factory: pytest.TempPathFactory) -> Kappa:
+def output(full: Kappa) -> str:
+    """What the run of the full home printed, standard error last."""
+    return "".join((full.home.parent / name).read_text("utf8") for name in ("stdout", "stderr"))
+
+
+@pytest.fixture(scope="session")
+def small(_served: HubStandIn, once: Once) -> Kappa:
     """A home with one workload by one tokenizer; copy it before you change it."""
-    kappa = Kappa(tmp_path_factory.mktemp("small") / "home", tmp_path_factory.mktemp("small-cache"), _served.url)
-    process = kappa("run", *SMALL)
-    assert process.returncode == 0, process.stderr
-    return kappa
+    folder = once("small", run_in(_served.url, *SMALL))
+    return Kappa(folder / "home", folder / "cache", _served.url)
 
 
 @pytest.fixture(scope="session")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+def sample(once: Once) -> Sample:
     """The sample, built once with a Hub address at which nothing answers; copy its home before you change it."""
-    folder = tmp_path_factory.mktemp("sample")
-    kappa = Kappa(folder / "home", folder / "cache", "http://127.0.0.1:9")
-    start = children_seconds()
-    process = kappa("run", "--sample")
-    return Sample(kappa, process, children_seconds() - start)
+    folder = once("sample", run_in(NOWHERE, "--sample"))
+    kappa = Kappa(folder / "home", folder / "cache", NOWHERE)
+    return Sample(kappa, *((folder / name).read_text("utf8") for name in ("stdout", "stderr")))
 
 
 @pytest.fixture(scope="session")
 def sample_home(sample: Sample) -> Kappa:
     """The sample's home, to be read."""
-    assert sample.process.returncode == 0, sample.process.stderr
     return sample.kappa
 
 
@@ -105,13 +121,15 @@ def empty(hub: HubStandIn, tmp_path: Path) -> Kappa:
 
 
 @pytest.fixture
-def changed_finqa(hub: HubStandIn) -> Callable[[], str]:
+def changed_finqa(hub: HubStandIn, worker_id: str) -> Callable[[], str]:
     """A function that gives the Hub a new revision of FinQA: a question of 3 tokens, not 2, in a file never fetched."""
+    # Workers share a cache.
+    own = b"\n" * int(worker_id.removeprefix("gw") if worker_id != "master" else 0)
 
     def change() -> str:
         files = all_sets()[FINQA]
         train = files["train.json"].replace(b'"Question": "the the"', b'"Question": "the the the"')
         assert train != files["train.json"]
-        return hub.commit(FINQA, {**files, "train.json": train + b" " * next(_NUMBERS)})
+        return hub.commit(FINQA, {**files, "train.json": train + own + b" " * next(_NUMBERS)})
 
     return change

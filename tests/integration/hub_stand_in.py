@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 import threading
-import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -32,7 +31,7 @@ class Faults:
         flipped: Paths whose bodies have one changed byte, at every request.
         gated: Repositories that ask for an account: 401 without a token, 403 with one that has no access.
         gone: Repositories that are not there.
-        slow_s: Seconds before each half of a body.
+        held: No body is sent before it is set.
         etag: The ETag of every file, by method; None where it is the sha256.
         commit: The header X-Repo-Commit of every file; None where it is the commit.
         listed: What a path of the listing is called instead.
@@ -45,7 +44,7 @@ class Faults:
     flipped: set[str] = field(default_factory=set)
     gated: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
-    slow_s: float = 0.0
+    held: threading.Event | None = None
     etag: dict[str, str] = field(default_factory=dict)
     commit: str | None = None
     listed: dict[str, str] = field(default_factory=dict)
@@ -211,13 +210,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_body(self, body: bytes) -> None:
         middle = len(body) // 2
-        time.sleep(self.stand_in.faults.slow_s)
+        if held := self.stand_in.faults.held:
+            held.wait()
         self.wfile.write(body[:middle])
         self.wfile.flush()
         if self.stand_in.take("cut", self.path):
             self.close_connection = True
             return
-        time.sleep(self.stand_in.faults.slow_s)
         self.wfile.write(body[middle:])
 
     def _json(self, value: object) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -39,7 +38,8 @@ class Kappa:
         foreign = ("HF_", "HUGGING", "KAPPA", "DAGSTER", "PYTHONWARNINGS")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         ours = {"HF_ENDPOINT": self.endpoint, "HF_HOME": str(self.hf_home), "HF_TOKEN": SECRET, "NO_COLOR": "1"}
-        return {**kept, "KAPPA_HOME": str(self.home), **ours, **more}
+        patient = dict.fromkeys(("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT"), f"{PATIENCE_S:.0f}")
+        return {**kept, "KAPPA_HOME": str(self.home), **ours, **patient, **more}
 
     def __call__(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401
         """Run to the end; variables may be given by `env`, another program than the command line by `program`."""
@@ -103,17 +103,11 @@ class Kappa:
 
 @dataclass(frozen=True)
 class Sample:
-    """A home with the sample, what the run printed, and the seconds of processor time that it took."""
+    """A home with the sample, and what the run printed."""
 
     kappa: Kappa
-    process: subprocess.CompletedProcess[str]
-    seconds: float
-
-
-def children_seconds() -> float:
-    """Return the processor time of the processes that this one waited for: a busy machine does not change it."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    stdout: str
+    stderr: str
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
@@ -121,7 +115,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def errors_of(process: subprocess.CompletedProcess[str]) -> list[str]:
+def errors_of(process: subprocess.CompletedProcess[str] | Sample) -> list[str]:
     """Return the lines on standard error that are no progress."""
     return [line for line in process.stderr.splitlines() if not line.startswith("kappa: ")]
 

@@ -15,27 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from conftest import Lab, _characters
+from conftest import Lab, _characters, _fetch
 from writes import Disk, watched_parquet
 
 from pipelines.steps import counts, fetching
 from pipelines.steps.inputs import code_version
-from pipelines.vocab.files import TokenizerFile
-from pipelines.vocab.specs import TokenizerSpec
 from warehouse.home.home import Home
-
-
-def fetch(spec: TokenizerSpec, folder: Path, *, offline: bool) -> TokenizerFile:
-    """Stand in for a tokenizer's file."""
-    del offline
-    path = folder / f"{spec.name}.json"
-    path.write_text(spec.name, "utf8")
-    return TokenizerFile(spec, path, "pypi:none", "1", spec.sha256, f"fingerprint of {spec.name}", 1)
 
 
 def run(home: Home, repositories: Path, revision: str) -> None:
     """Do what `kappa run` does, without Dagster around it."""
-    fetching.fetch_tokenizer = fetch  # type: ignore[assignment]
+    fetching.fetch_tokenizer = _fetch  # type: ignore[assignment]
     counts.count_checked = _characters
     home.prepare()
     with home.lock("run"):

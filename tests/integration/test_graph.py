@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hub_stand_in import HubStandIn
-from kappa_process import ROOT, Kappa, errors_of, wait_until
+from kappa_process import ROOT, Kappa, errors_of
 from tiny_sets import words
 
 from assets.graph import workloads as assets_of
@@ -270,24 +270,3 @@ def test_a_step_that_runs_elsewhere_keeps_its_draft(copy: Kappa, hub: HubStandIn
     with staging.build("conversations/finqa", "of-another-process") as draft:
         copy("run", *SMALL)
         assert draft.folder.is_dir()
-
-
-def runs_left_open(kappa: Kappa) -> list[str]:
-    """Return the runs of the home's Dagster instance that count as running."""
-    with dg.DagsterInstance.from_config(str(kappa.home / "dagster")) as instance:
-        open_states = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING]
-        return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=open_states))]
-
-
-def test_a_killed_run_does_not_block_the_schedules(
-    copy: Kappa, hub: HubStandIn, changed_finqa: Callable[[], str]
-) -> None:
-    """After a killed run and a good one, no run of the home's instance counts as running: the queue is free."""
-    hub.faults.slow_s = 30.0
-    changed_finqa()
-    with copy.started("run", *SMALL) as process:
-        wait_until(lambda: bool(hub.asked("GET /datasets/kensho")), process)
-    assert runs_left_open(copy)
-    hub.faults.slow_s = 0.0
-    assert copy("run", *SMALL).returncode == 0
-    assert runs_left_open(copy) == []

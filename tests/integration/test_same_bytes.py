@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from hub_stand_in import HubStandIn
 from kappa_process import ROOT, Kappa, files_below
 
@@ -19,6 +19,7 @@ STEPS = (
 )  # fmt: skip
 # They alone carry times and run ids.
 TIMED = ("sources", "generations")
+_OF_A_RUN = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def parquet(kappa: Kappa) -> dict[str, bytes]:
@@ -45,17 +46,16 @@ def rows(kappa: Kappa) -> dict[str, list[tuple[object, ...]]]:
     return {name: kappa.rows(query) for name, query in queries.items()}
 
 
-@pytest.mark.parametrize("processes", ["one", "three"])
-def test_step_processes_give_the_same_bytes(small: Kappa, hub: HubStandIn, tmp_path: Path, processes: str) -> None:
-    """Steps in processes of their own, one at a time or three at once, make what `kappa run` makes in one process."""
+def test_step_processes_give_the_same_bytes(small: Kappa, hub: HubStandIn, tmp_path: Path) -> None:
+    """Steps in processes of their own, three at once, make what `kappa run` makes in one process."""
     del hub
     kappa = Kappa(tmp_path / "home", tmp_path / "cache", small.endpoint)
     (tmp_path / "instance").mkdir()
     (tmp_path / "instance" / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    environment = kappa.environment(DAGSTER_HOME=str(tmp_path / "instance"), PYTHONHASHSEED=str(len(processes)))
+    environment = kappa.environment(DAGSTER_HOME=str(tmp_path / "instance"), PYTHONHASHSEED="5")
     command = [
         sys.executable, "-m", "dagster", "asset", "materialize", "--select", ",".join(STEPS),
-        "-f", "tests/integration/process_counts.py", "-a", processes,
+        "-f", "tests/integration/three_processes.py", "-a", "three",
     ]  # fmt: skip
     process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr[-3000:]
@@ -70,6 +70,16 @@ def test_step_processes_give_the_same_bytes(small: Kappa, hub: HubStandIn, tmp_p
     assert ours.keys() == expected.keys()
     assert [path for path, body in ours.items() if expected[path] != body] == []
     assert rows(kappa) == rows(small)
+    drawn, expected_pages = report(kappa), report(small)
+    assert [name for name in drawn if name.startswith("figures/")]
+    assert drawn.keys() == expected_pages.keys()
+    assert [name for name, body in drawn.items() if expected_pages[name] != body] == []
+
+
+def report(kappa: Kappa) -> dict[str, bytes]:
+    """Return figures and pages by their path; times and ids of runs on the pages, which alone may differ, left out."""
+    found = files_below((kappa.home / "report").resolve())
+    return {path: body if path.startswith("figures/") else _OF_A_RUN.sub(b"", body) for path, body in found.items()}
 
 
 def parquet_of_staging(kappa: Kappa) -> dict[str, bytes]:

@@ -9,8 +9,8 @@ from warehouse.errors import KappaError
 # DuckDB reads a backslash as a slash and looks for its log at a question mark; SQLite, in which Dagster keeps its
 # history, ends a path at a question mark and decodes a percent sign.
 BAD = "\\?%"
-# The longest path below a home is 300 bytes longer than the home's own, and 4,096 are the most that Linux opens.
-MOST_BYTES = 3_700
+# SQLite opens no path above 512 bytes, with 69 for dagster/history/runs/UUID.db-journal.
+MOST_BYTES = 443
 
 
 def check_name(path: Path) -> None:

@@ -21,19 +21,27 @@ from warehouse.home.staging import Staging
 RECORDS = [[{"Context": "F" * 9, "Question": "qq"}], [{"Context": "F" * 9, "Question": "q"}], []]
 
 
-@pytest.fixture
-def home(lab: Any) -> Home:  # noqa: ANN401 - conftest's Lab
-    """Return a home with one generation of two turns."""
-    lab.put("finqa", *RECORDS)
-    lab.turns("finqa")
-    lab.warehouse()
+@pytest.fixture(scope="module")
+def built(lab_in: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a home with one generation of two turns; copy it before you change it."""
+    with pytest.MonkeyPatch.context() as patch:
+        lab = lab_in(tmp_path_factory.mktemp("doctor"), patch)
+        lab.put("finqa", *RECORDS)
+        lab.turns("finqa")
+        lab.warehouse()
     found: Home = lab.home
     # The lab's files come from a folder, as a sample's do, and rest where real ones do.
     note = (found.current / NOTE).resolve()
     text = note.read_text("utf8").replace('"is_sample": true', '"is_sample": false')
     note.unlink()
     note.write_text(text, "utf8")
-    return found
+    return found.path
+
+
+@pytest.fixture
+def home(built: Path, tmp_path: Path) -> Home:
+    """Return a home of its own with one generation of two turns."""
+    return Home(Path(shutil.copytree(built, tmp_path / "home", symlinks=True)))
 
 
 def told(home: Home) -> dict[str, str]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.chat.counting import ChatCounted, count_chat
@@ -307,7 +307,6 @@ _WORDS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(document=_WORDS.map("".join), question=_WORDS.map("".join))
 def test_any_document_and_question(
     file: TokenizerFile, fast: Counter, official: Official, document: str, question: str

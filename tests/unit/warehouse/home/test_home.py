@@ -22,6 +22,9 @@ from warehouse.home.home import Home
 from warehouse.home.products import Product
 from warehouse.home.publishing import KEPT_S
 
+# Against hanging for ever, not a measure.
+PATIENCE_S = 900.0
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -387,11 +390,11 @@ class TestPublish:
         ready, stop, seen = context.Event(), context.Event(), context.Queue()
         reader = context.Process(target=_look, args=(home.path, ready, stop, seen))
         reader.start()
-        assert ready.wait(60)
+        assert ready.wait(PATIENCE_S)
         publish(home, *range(2, 40))
         stop.set()
-        looks, wrong = seen.get(timeout=60)
-        reader.join(60)
+        looks, wrong = seen.get(timeout=PATIENCE_S)
+        reader.join()
         assert looks > 0
         assert wrong == []
 
