@@ -40,7 +40,7 @@ settings.register_profile(
     "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 # New examples every time, and more of them where a test does not say how many.
-settings.register_profile("thorough", settings.get_profile("suite"), derandomize=False, max_examples=1000)
+settings.register_profile("thorough", settings.get_profile("suite"), derandomize=False, max_examples=400)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 

