@@ -1,4 +1,4 @@
-"""`kappa` as a process: Ctrl-C is taken before the command line is imported, and after its end it changes nothing."""
+"""`kappa` as a process: it handles Ctrl-C before it imports the command line, and ignores it after the command ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assets import interrupts
 
 
 def main() -> int:
-    """Run the command line of this process; return its exit code."""
+    """Run this process's command line; return the exit code."""
     interrupts.take_over()
     try:
         from assets.commands import cli  # noqa: PLC0415 - an import may be interrupted too

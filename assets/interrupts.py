@@ -1,4 +1,4 @@
-"""Ctrl-C: one line and exit code 130, whatever it interrupts. Imported before anything else, so it imports little."""
+"""Ctrl-C handling: one line and exit code 130, whatever it interrupts. Imported first, so it imports little."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NoReturn
 
 LINE = "interrupted: the last good state is as it was"
 CODE = 130
-# Time to remove what is half made. What is left after it, as after SIGKILL, the next run removes.
+# Time to remove unfinished files. The next run removes what is left after it, as after SIGKILL.
 GRACE_S = 10.0
 
 _STDERR = 2
@@ -22,7 +22,7 @@ _STOPS: list[Callable[[], object]] = []
 
 
 class _State:
-    """What this process knows of its interruption, and where a person reads."""
+    """State of the interruption: whether Ctrl-C came and was reported, and the user's standard error."""
 
     is_ours = False
     has_come = False
@@ -31,7 +31,7 @@ class _State:
 
 
 def take_over() -> None:
-    """Take SIGINT from now on; where the process was started to ignore it, as in the background, it stays ignored."""
+    """Handle SIGINT from now on; a process started with SIGINT ignored, as in the background, keeps ignoring it."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     signal.signal(signal.SIGINT, _interrupt)
@@ -45,18 +45,18 @@ def take_over() -> None:
 
 
 def has_come() -> bool:
-    """Return whether Ctrl-C came: an error after it may be its consequence in a library."""
+    """Return whether Ctrl-C came; a later error may be its consequence in a library."""
     return _State.has_come
 
 
 def stop_too(stop: Callable[[], object]) -> None:
-    """Have `stop` called at Ctrl-C, from another thread: for a library that computes without asking for signals."""
+    """Register `stop` to be called at Ctrl-C from another thread, for a library that does not check for signals."""
     if _State.is_ours:
         _STOPS.append(stop)
 
 
 def tell() -> None:
-    """Tell of it in one line, once."""
+    """Print the line on the interruption, once."""
     with _TELLING:
         if _State.is_told:
             return
@@ -67,18 +67,18 @@ def tell() -> None:
         try:
             os.write(_State.stderr, f"{LINE}\n".encode())
         except OSError:
-            # Nobody reads it.
+            # Standard error is closed.
             return
 
 
 def leave() -> NoReturn:
-    """Tell of it and end the process here: its ordinary end would wait for threads, and may kill itself by SIGINT."""
+    """Print the line and end the process here: a normal exit waits for threads, and may die of SIGINT."""
     tell()
     os._exit(CODE)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Unwind, once; what libraries and threads print from now on is no word for a person."""
+    """Raise KeyboardInterrupt once; discard what libraries and threads print from now on."""
     if not _State.has_come:
         _State.has_come = True
         _mute()
@@ -89,7 +89,7 @@ def _mute() -> None:
     try:
         kept = os.dup(_STDERR)
     except OSError:
-        # Standard error is closed: nobody reads it.
+        # Standard error is closed.
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, _STDERR)
@@ -98,13 +98,13 @@ def _mute() -> None:
 
 
 def _watch(signals: int) -> None:
-    """Leave at a second Ctrl-C and at the end of the grace: an exception in a finalizer reaches nobody."""
+    """End the process at a second Ctrl-C or after the grace period: an exception in a finalizer is lost."""
     while os.read(signals, 1)[0] != signal.SIGINT:
         pass
     for stop in _STOPS:
         try:
             stop()
-        except Exception:  # noqa: BLE001, S112 - what cannot be stopped is left
+        except Exception:  # noqa: BLE001, S112 - a library that cannot be stopped keeps running
             continue
     select([signals], [], [], GRACE_S)
     leave()

@@ -1,1 +1,1 @@
-"""Figures and report pages out of warehouse tables. Drawing is done here alone; nothing here counts or derives."""
+"""Figures and report pages from warehouse tables. Only this folder draws; nothing here counts or derives."""

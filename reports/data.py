@@ -1,4 +1,4 @@
-"""Everything the report shows, read from the database in one go. Small: the turns come as bins."""
+"""Reads all data of the report from the database at once. It is small: turns are read as histogram bins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT, CHAT = "text", "chat"
 
 @dataclass(frozen=True)
 class Platform:
-    """An accelerator with its link, on one basis."""
+    """An accelerator and its link, on one basis."""
 
     accelerator: str
     link: str
@@ -34,24 +34,24 @@ class Platform:
 
 
 def platform_of(row: Row) -> Platform:
-    """Return the platform that a row is about."""
+    """Return the platform of a row."""
     return Platform(row["accelerator"], row["link"], row["basis"])
 
 
 @dataclass(frozen=True)
 class ReportData:
-    """The rows that the report is made of. `boundness` and `kappa_crit` hold the headline models and platforms alone.
+    """The rows that the report shows. `boundness` and `kappa_crit` hold only the headline models and platforms.
 
     Attributes:
-        tokenizer: whose counts the figures show.
-        counting: the way of counting that figures and verdicts show.
+        tokenizer: the tokenizer whose counts the figures show.
+        counting: the counting that figures and verdicts show.
         models: headline models by name, in the order of the headline list.
-        platforms: headline platforms, in that order.
+        platforms: headline platforms, in the order of the headline list.
         boundness: rows at bf16, reuse by single tokens, each model with its tokenizer; every counting and cost_model.
-        design_questions: rows of `counting` and of the headline models, each variant after what it is compared with.
-        paper_values: what the paper prints, of every workload.
-        template_tokens: mean of what the chat template adds to a turn, by workload and tokenizer.
-        rejects: one row a workload, level and reason, with the number and the first example.
+        design_questions: rows of `counting` and of the headline models; the baseline of a question comes first.
+        paper_values: the values that the paper prints, of every workload.
+        template_tokens: mean tokens that the chat template adds to a turn, by workload and tokenizer.
+        rejects: one row per workload, level and reason, with the number and the first example.
         histograms: turns of `tokenizer` and `counting` by workload, metric and whether they are first turns.
     """
 
@@ -80,7 +80,7 @@ class ReportData:
 
     @cached_property
     def workloads(self) -> list[str]:
-        """Workloads with turns, by name."""
+        """Workloads with turns, sorted by name."""
         return sorted({row["workload"] for row in self.summary})
 
     @cached_property
@@ -90,28 +90,28 @@ class ReportData:
 
     @cached_property
     def reference(self) -> Platform | None:
-        """The platform of the first screen: the first that stands on both bases, else the first."""
+        """The platform of the first screen: the first whose hardware is on both bases, else the first."""
         on_paper = {p.hardware for p in self.platforms if p.basis == "paper"}
         both = [p for p in self.platforms if p.basis == "physical" and p.hardware in on_paper]
         return next(iter(both + self.platforms), None)
 
     @cached_property
     def crit(self) -> dict[tuple[str, Platform], float | None]:
-        """kappa_crit by model and platform, bf16; None where the bytes of a token are not constant."""
+        """kappa_crit by model and platform, bf16; None if the bytes/token are not constant."""
         return {(row["model"], platform_of(row)): row["kappa_crit"] for row in self.kappa_crit}
 
     @cached_property
     def bound(self) -> dict[tuple[str, str, Platform], Row]:
-        """Rows of boundness of `counting` at cost_model 2n, by workload, model and platform."""
+        """Rows of boundness for `counting` and cost_model 2n, by workload, model and platform."""
         return self.bound_by(self.counting, COST_MODEL)
 
     def bound_by(self, counting: str, cost_model: str) -> dict[tuple[str, str, Platform], Row]:
-        """Return rows of boundness by workload, model and platform."""
+        """Return the rows of boundness of a counting and cost_model, by workload, model and platform."""
         chosen = [r for r in self.boundness if (r["counting"], r["cost_model"]) == (counting, cost_model)]
         return {(row["workload"], row["model"], platform_of(row)): row for row in chosen}
 
     def model_label(self, model: str) -> str:
-        """Return the model's name, marked where another model's tokenizer stands in for its own."""
+        """Return the model's name, marked if another model's tokenizer replaces its own."""
         return f"{model} (proxy)" if self.models[model]["is_tokenizer_proxy"] else model
 
 
@@ -128,7 +128,7 @@ SELECT * FROM boundness
 WHERE block_tokens = $block_tokens AND kv_dtype = $kv_dtype AND list_contains($models, model)
 ORDER BY ALL
 """
-# In the order of the table: the first variant of a question is what the others are compared with.
+# Table order: the first variant of a question is the baseline of the others.
 _DESIGN_QUESTIONS = """
 SELECT * FROM design_questions WHERE counting = $counting AND list_contains($models, model) ORDER BY rowid
 """
@@ -148,7 +148,7 @@ _TABLES = {
 
 
 def read_report_data(database: Path) -> ReportData:
-    """Return what the report shows.
+    """Return the data of the report.
 
     Raises:
         KappaError: the file cannot be opened as a database.
@@ -191,10 +191,10 @@ def _headlines(rows: list[Row]) -> tuple[list[str], list[Platform]]:
 
 
 def shown_series(summary: list[Row], comparison: list[Row]) -> tuple[str, str]:
-    """Return the tokenizer and counting that figures show: `text` where it is there, and what counted most workloads.
+    """Return the tokenizer and counting for the figures: `text` if present, and the one that counted most workloads.
 
-    Among equals one that published figures were counted with, then the first by name; two empty names where there are
-    no turns.
+    Among equals a tokenizer of published figures is preferred, then the first by name. Both names are empty if there
+    are no turns.
     """
     countings = {row["counting"] for row in summary}
     counting = TEXT if TEXT in countings else min(countings, default="")

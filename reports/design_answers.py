@@ -1,4 +1,4 @@
-"""The answers to the design questions, by basis, question and variant: what their tables and their figure share."""
+"""The answers to the design questions by basis, question and variant, shared by their tables and their figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answers = dict[tuple[str, str, str], list[Row]]
 
 
 def title(question: str) -> str:
-    """Return the question in words.
+    """Return the title of a design question.
 
     >>> title("mla"), title("something-new")
     ('a latent cache (MLA)', 'something-new')
@@ -23,7 +23,7 @@ def title(question: str) -> str:
 
 
 def answers(data: ReportData) -> Answers:
-    """Return the rows by basis, question and variant; physical first, variants as in the table."""
+    """Return the rows by basis, question and variant; basis physical first, variants in table order."""
     found: Answers = {}
     for row in sorted(data.design_questions, key=_place):
         found.setdefault((row["basis"], row["question"], row["variant"]), []).append(row)
@@ -37,15 +37,15 @@ def _place(row: Row) -> tuple[bool, int]:
 
 
 def workloads_of(data: ReportData) -> list[str]:
-    """Return the workloads that have an answer, by name."""
+    """Return the workloads that have an answer, sorted by name."""
     return sorted({row["workload"] for row in data.design_questions})
 
 
 def crit_of(answered: list[Row], model: str) -> float | None:
-    """Return kappa_crit of a model among the rows of one variant, which no workload changes; None without rows."""
+    """Return kappa_crit of a model in the rows of one variant, the same for every workload; None without rows."""
     return next((float(row["kappa_crit"]) for row in answered if row["model"] == model), None)
 
 
 def share_of(answered: list[Row], model: str, workload: str) -> Row | None:
-    """Return the row of a model and workload among the rows of one variant."""
+    """Return the row of a model and workload in the rows of one variant."""
     return next((row for row in answered if (row["model"], row["workload"]) == (model, workload)), None)

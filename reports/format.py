@@ -1,4 +1,4 @@
-"""Ranges, lists and names as the report writes them; numbers are those of `warehouse.declared.formats`."""
+"""Formats of ranges, lists and names in the report; numbers are formatted by `warehouse.declared.formats`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ HYPOTHETICAL_ABOVE = 0.01
 
 
 def percent(share: float | None) -> str:
-    """Return a share as percent that no line break parts."""
+    """Return a share as percent, with a non-breaking space."""
     return formats.percent(share).replace(" ", SPACE)
 
 
 def whole_percent(share: float) -> str:
-    """Return a share as a whole number of percent for narrow cells, without the sign.
+    """Return a share in whole percent for narrow cells, without the percent sign.
 
     >>> [whole_percent(v) for v in (0, 0.004, 0.657, 0.996, 1)]
     ['0', '<1', '66', '>99', '100']
@@ -27,7 +27,7 @@ def whole_percent(share: float) -> str:
 
 
 def value_range(values: Sequence[float]) -> str:
-    """Return the smallest and largest of values.
+    """Return the range of values, smallest to largest.
 
     >>> value_range([5.94, 93.03]), value_range([7.5]), value_range([])
     ('5.94 to 93.03', '7.5', '-')
@@ -39,7 +39,7 @@ def value_range(values: Sequence[float]) -> str:
 
 
 def percent_range(shares: Sequence[float]) -> str:
-    """Return the smallest and largest of shares in whole percent.
+    """Return the range of shares, smallest to largest, in whole percent.
 
     >>> [percent_range(shares).replace(PERCENT, " %") for shares in ([0.36, 0.82], [1.0, 1.0], [])]
     ['36 to 82 %', '100 %', '-']
@@ -60,7 +60,7 @@ def listing(parts: Sequence[str]) -> str:
 
 
 def shown(text: object, limit: int = 120) -> str:
-    r"""Return text from outside on one line: what cannot be printed replaced, cut to `limit` characters.
+    r"""Return text from outside on one line, unprintable characters replaced, cut to `limit` characters.
 
     >>> shown("a\nb"), shown(None)
     ('a\ufffdb', '-')
@@ -72,5 +72,5 @@ def shown(text: object, limit: int = 120) -> str:
 
 
 def is_hypothetical(over_context_turn_share: float) -> bool:
-    """Return whether more than 1 % of the turns are longer than the model's context: no server could run them."""
+    """Return whether more than 1 % of the turns exceed the model's context, so that no server could run them."""
     return over_context_turn_share > HYPOTHETICAL_ABOVE

@@ -1,4 +1,4 @@
-"""Turns by logarithmic bin: what histograms and cumulative curves are drawn from, whatever the number of turns."""
+"""Turns by logarithmic bin, for histograms and cumulative curves; its size does not grow with the number of turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 BINS_PER_DECADE = 20
 METRICS = ("prefill_tokens", "cached_tokens", "kappa_ratio")
-# Zero has no logarithm: its turns are in the bin NULL.
+# Turns with value 0 are in the bin NULL: 0 has no logarithm.
 SQL = """
 WITH long AS (
     SELECT workload, is_first_turn,
@@ -30,13 +30,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Histogram:
-    """Turns of one kind by bin; bin b holds values from 10^(b / per_decade) up to the next bin.
+    """Turns of one kind by bin; bin b holds values from 10^(b / per_decade) to below 10^((b + 1) / per_decade).
 
     Attributes:
-        bins: numbers of the bins that are not empty, ascending; shape (n,).
-        turns: turns in each; shape (n,).
-        zeros: turns whose value is 0.
-        per_decade: bins in a factor of ten.
+        bins: numbers of the non-empty bins, ascending; shape (n,).
+        turns: number of turns in each bin; shape (n,).
+        zeros: number of turns whose value is 0.
+        per_decade: bins per factor of ten.
     """
 
     bins: npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ class Histogram:
         return np.arange(low, high + 1) / self.per_decade
 
     def dense(self, low: int, high: int) -> npt.NDArray[np.int64]:
-        """Return the turns of bins low to high - 1, empty ones included; shape (high - low,)."""
+        """Return the number of turns in bins low to high - 1, empty bins included; shape (high - low,)."""
         counts = np.zeros(high - low, np.int64)
         inside = (self.bins >= low) & (self.bins < high)
         counts[self.bins[inside] - low] = self.turns[inside]
@@ -73,7 +73,7 @@ class Histogram:
         return running / max(self.total, 1)
 
     def __add__(self, other: Histogram) -> Histogram:
-        """Return the turns of both, in the bins that they share the width of."""
+        """Return the turns of both; their bins have the same width."""
         bins, inverse = np.unique(np.concatenate((self.bins, other.bins)), return_inverse=True)
         weights = np.concatenate((self.turns, other.turns))
         turns = np.bincount(inverse, weights=weights, minlength=len(bins)).astype(np.int64)
@@ -84,9 +84,9 @@ Key = tuple[str, str, bool]
 
 
 def histograms(rows: Iterable[dict[str, Any]]) -> dict[Key, Histogram]:
-    """Return a histogram for each workload, metric and kind of turn (True: first turns) out of the rows of `SQL`.
+    """Return a histogram for each workload, metric and kind of turn (True: first turns) from the rows of `SQL`.
 
-    Both kinds are there for every workload and metric, one of them perhaps empty.
+    Every workload and metric has both kinds; one of them may be empty.
     """
     filled: dict[Key, list[tuple[int, int]]] = {}
     zeros: dict[Key, int] = {}
@@ -107,7 +107,7 @@ def _histogram(pairs: list[tuple[int, int]], zeros: int) -> Histogram:
 
 
 def span(parts: Iterable[Histogram], *, per_decade: int) -> tuple[int, int]:
-    """Return the whole decades that hold every bin, as numbers of bins (low, high); one decade where there is none."""
+    """Return the whole decades that cover every bin, as bin numbers (low, high); one decade if there are no bins."""
     decades = [bin_ // part.per_decade for part in parts for bin_ in part.bins.tolist()]
     low, high = (min(decades), max(decades) + 1) if decades else (0, 1)
     return low * per_decade, high * per_decade

@@ -1,4 +1,4 @@
-"""The page as one HTML file: figures inlined, nothing fetched, no script, everything else escaped."""
+"""The page as one HTML file: figures inlined, all other text escaped, no script, nothing fetched."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def html(page: Page) -> str:
 
 
 def cell_class(text: str, *, is_word: bool) -> str:
-    """Return how a cell of a table may be broken: short words never, long ones without a space anywhere.
+    """Return the CSS classes of a table cell: they decide where its text may break.
 
     >>> cell_class("llama-3.1-405b", is_word=True), cell_class("5,129", is_word=False)
     ('word short', 'short')
@@ -44,9 +44,9 @@ def cell_class(text: str, *, is_word: bool) -> str:
 
 
 def inline_svg(svg: bytes, name: str) -> str:
-    """Return our own SVG as it may stand in HTML: without prolog, its ids made unique by the figure's name.
+    """Return our own SVG for inlining in HTML: without prolog, with ids made unique by the figure's name.
 
-    The result is markup, not to be escaped; Matplotlib escaped the texts in it.
+    The result is markup and must not be escaped; Matplotlib escaped its texts.
     """
     import re  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The page as Markdown, for reading in a repository or a terminal; figures are links to their files."""
+"""The page as Markdown, to read in a repository or a terminal; figures are links to their files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def markdown(page: Page) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Return text that Markdown and the HTML in it show as it is.
+    r"""Return text escaped for Markdown and for the HTML in it.
 
     >>> escape("a|b <i> kappa_ratio *x*")
     'a&#124;b &lt;i&gt; kappa_ratio \\*x\\*'
@@ -37,7 +37,7 @@ def escape(text: str) -> str:
 def _escaped(letter: str) -> str:
     if letter in "<>&":
         return {"<": "&lt;", ">": "&gt;", "&": "&amp;"}[letter]
-    # A backslash reads best, but it does not keep a bar inside its cell everywhere, nor an address from being linked.
+    # A backslash reads best, but some renderers still split a cell at an escaped bar, or link an escaped address.
     return f"&#{ord(letter)};" if letter in "|:/@." else f"\\{letter}"
 
 
@@ -52,7 +52,7 @@ def _block(block: Block, *, is_sample: bool) -> str:
 
 
 def table(grid: Grid, mark: str = "") -> str:
-    """Return one table with its caption, a mark behind it, and its note."""
+    """Return one table with its caption, the mark after the caption, and its note."""
     rule = ["---" if grid.is_word(i) else "---:" for i in range(len(grid.columns))]
     lines = [f"**{escape(grid.caption)}**{mark}", "", _line([escape(c) for c in grid.columns]), _line(rule)]
     lines += [_line([escape(cell) for cell in row]) for row in grid.rows]

@@ -1,4 +1,4 @@
-"""What a report is made of, whatever it is written as: sections of paragraphs, tables, figures. Plain text."""
+"""The content of a report for every output format: sections of paragraphs, tables and figures, in plain text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Paragraph:
-    """One paragraph; `is_warning` sets it apart."""
+    """One paragraph; `is_warning` marks a warning."""
 
     text: str
     is_warning: bool = False
@@ -17,15 +17,15 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Grid:
-    """One table of cells that are formatted already.
+    """One table with formatted cells.
 
     Attributes:
-        name: anchor, and what tests ask for.
+        name: anchor of the table, and its key in tests.
         columns: headings.
-        rows: as many cells each as there are columns.
-        words: the first columns that hold words (left) and not numbers (right); all of them where negative.
-        note: what has to be known to read it.
-        words_at: places of further columns that hold words.
+        rows: one cell per column.
+        words: how many of the first columns hold words (left-aligned), not numbers; all columns if negative.
+        note: explanation of the table.
+        words_at: indices of further columns that hold words.
     """
 
     name: str
@@ -38,13 +38,13 @@ class Grid:
     kind: Literal["grid"] = "grid"
 
     def is_word(self, column: int) -> bool:
-        """Return whether the column at that place is set left."""
+        """Return whether the column at index `column` holds words and is left-aligned."""
         return self.words < 0 or column < self.words or column in self.words_at
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure: `name` is its file's name without suffix, `alt` is for who cannot see it."""
+    """One figure: `name` is its file name without suffix, `alt` its alternative text."""
 
     name: str
     alt: str
@@ -66,7 +66,7 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """The heading as a link's target.
+        """The anchor made from the heading.
 
         >>> Section("What was left out", []).anchor
         'section-what-was-left-out'
@@ -85,7 +85,7 @@ class Page:
 
     @property
     def pictures(self) -> list[Picture]:
-        """Every figure, in the order of the page."""
+        """Every figure, in page order."""
         return [block for section in self.sections for block in section.blocks if isinstance(block, Picture)]
 
     @property

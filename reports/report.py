@@ -15,7 +15,7 @@ def write_report(database: Path, folder: Path) -> list[Path]:
 
     Args:
         database: the DuckDB file.
-        folder: where `report.html`, `report.md` and `figures/` go; made if missing, other files in it stay.
+        folder: the folder of `report.html`, `report.md` and `figures/`; made if missing, its other files stay.
 
     Returns:
         The files written.

@@ -1,1 +1,1 @@
-"""What a table is, where it rests, and the sourced reference rows. DuckDB is used here alone."""
+"""Declared tables, the home folder they are stored in, and the sourced reference rows. Only this folder uses DuckDB."""

@@ -1,4 +1,4 @@
-"""The one kind of error a person is meant to read. What a programmer must see stays an ordinary exception."""
+"""KappaError, the errors that a user reads. Errors for a programmer stay ordinary exceptions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from warehouse.masking import masked
 
 
 class KappaError(Exception):
-    """A failure told in one line: what happened, why, and what to do about it."""
+    """A failure in one line: what happened, why, and what to do about it."""
 
     def __init__(self, what: str, why: str, remedy: str) -> None:
         """Keep the three parts, each a phrase without a final full stop."""
@@ -16,10 +16,10 @@ class KappaError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """Return `what, why, what to do`, on one line without secrets that cannot steer a terminal."""
+        """Return `what, why, what to do` on one line, without secrets or control characters."""
         text = masked(", ".join(" ".join(part.split()) for part in (self.what, self.why, self.remedy)))
         return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 class UsageError(KappaError):
-    """A command that cannot be meant: an option that is missing, contradicts another, or holds no such number."""
+    """A wrong use of a command: an option is missing, contradicts another, or has an invalid value."""

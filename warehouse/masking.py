@@ -1,4 +1,4 @@
-"""Takes tokens and passwords out of every text that leaves the process: errors, log lines, tracebacks, warnings."""
+"""Masks tokens and passwords in every text that leaves the process: errors, log lines, tracebacks, warnings."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
 MASK = "***"
-# A shorter secret is a word of everyday text, such as the password `hub`: then only `user:password` as a whole is one.
+# A shorter secret, such as the password `hub`, occurs in ordinary text, so it is masked only within `user:password`.
 LEAST_CHARACTERS = 6
 _TOKENS = re.compile(r"(?:hf|api_org)_[A-Za-z0-9]{30,}|hf_(?:oauth|jwt)_[\w.-]{30,}")
-# A password may hold any sign but a space; digits and a slash behind the colon are a port.
+# A password may hold any character except a space; digits and a slash after the colon are a port.
 _IN_ADDRESS = re.compile(r"//(?:(?![^\s/@:]*:\d+/)[^\s/@]*:\S*|[^\s/@]+)@")
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 def masked(text: str) -> str:
-    """Return a text without what may be a secret: tokens by form and by value, credentials in addresses."""
+    """Return a text with possible secrets masked: tokens by form and by value, credentials in addresses."""
     found = sorted({form for secret in _secrets() for form in _forms(secret)}, key=len, reverse=True)
     text = _IN_ADDRESS.sub("//", text)
     for form in found:
@@ -35,7 +35,7 @@ def masked(text: str) -> str:
 
 
 def _secrets() -> Iterator[str]:
-    """Yield tokens of the environment and the disk, and user names with passwords out of any variable's address."""
+    """Yield tokens from the environment and the disk, and credentials from addresses in any environment variable."""
     yield from (os.environ.get(name, "").strip() for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"))
     yield _saved_token()
     for value in os.environ.values():
@@ -45,7 +45,7 @@ def _secrets() -> Iterator[str]:
 
 
 def _saved_token() -> str:
-    """Return the token that `hf auth login` saved, where the client looks for it."""
+    """Return the token that `hf auth login` saved; empty if there is none."""
     cache = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
     try:
         return Path(os.environ.get("HF_TOKEN_PATH") or Path(cache, "token")).expanduser().read_text("utf8").strip()
@@ -54,45 +54,45 @@ def _saved_token() -> str:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield a secret as it is, as in an address, and as in the header of basic authentication."""
+    """Yield the forms of a secret: plain, quoted for an address, and base64 for basic authentication."""
     if len(secret) >= LEAST_CHARACTERS:
         plain = unquote(secret)
         yield from (secret, plain, quote(plain), quote(plain, safe=""), base64.b64encode(plain.encode()).decode())
 
 
 class MaskedStream(io.TextIOBase):
-    """Passes on what is printed, without secrets."""
+    """A text stream that masks secrets and writes to another stream."""
 
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - whatever takes the place of a stream
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - any stream-like object
         """Write to `stream`."""
         super().__init__()
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text; return its own length."""
+        """Write a text, masked; return the length of the text as given."""
         self.stream.write(masked(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream below."""
+        """Flush the underlying stream."""
         self.stream.flush()
 
     def fileno(self) -> int:
-        """Return the descriptor of the stream below."""
+        """Return the file descriptor of the underlying stream."""
         return int(self.stream.fileno())
 
     def isatty(self) -> bool:
-        """Return whether a person reads the stream below."""
+        """Return whether the underlying stream is a terminal."""
         return bool(self.stream.isatty())
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the stream below."""
+        """The encoding of the underlying stream."""
         return str(self.stream.encoding)
 
 
 def mask_log_records() -> None:
-    """Mask every log record of this process, of libraries too, before a handler sees it."""
+    """Mask every log record of this process, including those of libraries, before a handler sees it."""
     make = logging.getLogRecordFactory()
     if getattr(make, "masks", False):
         return
@@ -107,7 +107,7 @@ def mask_log_records() -> None:
 def _masked_record(record: logging.LogRecord) -> logging.LogRecord:
     try:
         told = record.getMessage()
-    except (TypeError, ValueError):  # logging itself tells a message whose arguments do not fit
+    except (TypeError, ValueError):  # logging itself reports a message whose arguments do not fit
         return record
     if (clean := masked(told)) != told:
         record.msg, record.args = clean, None
@@ -117,7 +117,7 @@ def _masked_record(record: logging.LogRecord) -> logging.LogRecord:
 
 
 def mask_error(error: BaseException) -> None:
-    """Mask an error, its notes and all that led to it, in place: whoever shows or stores it shows no secret."""
+    """Mask an error, its notes and its chain of causes in place, so that no secret is shown or stored."""
     seen: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -138,7 +138,7 @@ def _mask_one(error: BaseException) -> None:
     error.__dict__.update({name: _masked_value(value) for name, value in vars(error).items()})
     if isinstance(error, OSError) and isinstance(error.filename, str):
         error.filename = masked(error.filename)
-    if masked(text := str(error)) != text:  # a class of its own with words of its own
+    if masked(text := str(error)) != text:  # the class builds its own message
         kind = type(error)
         with suppress(TypeError):
             error.__class__ = type(kind.__name__, (kind,), {"__str__": lambda _: masked(text)})
@@ -151,7 +151,7 @@ def _masked_value(value: Any) -> Any:  # noqa: ANN401 - whatever an error carrie
 
 
 def without_secrets(step: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Return a step whose errors are masked before a caller that keeps them, as Dagster's history does, sees them."""
+    """Return a step whose errors are masked before a caller sees them; Dagster's history would keep the secrets."""
 
     @functools.wraps(step)
     def masking(*arguments: _P.args, **options: _P.kwargs) -> _T:

@@ -1,1 +1,1 @@
-"""The command line: parsing, calling, printing. What computes an answer lives below, in pipelines."""
+"""The command line: parsing, calling, printing. The answers are computed in pipelines."""

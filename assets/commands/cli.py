@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy is imported before the command that needs it."""
+"""The command line. Heavy modules are imported only by the commands that need them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMATS = ("table", "csv", "json", "parquet")
 
 
 class _Given:
-    """Refuses an option without a text, and a second value, which would silently take the place of the first."""
+    """An argparse action that refuses an empty value, and a second value, which would silently replace the first."""
 
     option_strings: Sequence[str]
     may_be_repeated = False
@@ -33,10 +33,10 @@ class _Given:
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
     ) -> None:
-        """Take the value.
+        """Store the value.
 
         Raises:
-            argparse.ArgumentError: it is empty, or the second one of an option that takes one.
+            argparse.ArgumentError: the value is empty, or a second one for an option that takes one.
         """
         assert isinstance(self, argparse.Action)
         if self.option_strings and isinstance(values, str) and not values.strip():
@@ -48,7 +48,7 @@ class _Given:
 
 
 class _Store(_Given, argparse._StoreAction):  # noqa: SLF001 - argparse has no public name for it
-    """`store`, the action of an option that names none."""
+    """`store`, the default action."""
 
 
 class _StoreTrue(_Given, argparse._StoreTrueAction):  # noqa: SLF001
@@ -62,17 +62,17 @@ class _Append(_Given, argparse._AppendAction):  # noqa: SLF001
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors are one line like all others: what, why, what to do. It parses one command line."""
+    """A parser with one-line errors: what, why, what to do. It parses one command line."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - argparse's own
-        """Take -5GB/s for a value, as argparse takes -5: no option begins with a digit."""
+        """Accept -5GB/s as a value, as argparse accepts -5: no option begins with a digit."""
         super().__init__(*arguments, **options)
         self._negative_number_matcher = re.compile(r"-\d")
         for name, action in ((None, _Store), ("store", _Store), ("store_true", _StoreTrue), ("append", _Append)):
             self.register("action", name, action)
 
     def error(self, message: str) -> NoReturn:
-        """Tell wrong usage and leave with exit code 2."""
+        """Print the usage error and exit with code 2."""
         what, is_split, why = message.partition(": ")
         told = (what, why) if is_split else ("this cannot be understood", message)
         self.exit(2, f"error: {UsageError(*told, f'see `{self.prog} --help`')}\n")
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _answer(options: argparse.Namespace) -> int:
-    """Run the command and tell its failure on standard error; return the exit code."""
+    """Run the command and print a failure to standard error; return the exit code."""
     options.home = getattr(options, "home", None)
     try:
         return _dispatch(options)
@@ -165,7 +165,7 @@ def _answer(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:  # noqa: BLE001 - the last place to tell it
+    except Exception as error:  # noqa: BLE001 - the last place to report it
         if interrupts.has_come():
             interrupts.tell()
             return interrupts.CODE
@@ -177,12 +177,12 @@ def _answer(options: argparse.Namespace) -> int:
         return 2 if isinstance(shown, UsageError) else 1
 
 
-# Access denied, no space, file too large, read-only, quota: what a full or protected disk answers.
+# Errors of a full or protected disk: access denied, no space, file too large, read-only, quota.
 _DISK_ERRORS = (errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EFBIG, errno.EROFS, errno.EDQUOT)
 
 
 def readable(error: BaseException) -> KappaError:
-    """Return the error to show: the chain's first KappaError or disk error; what is neither is a defect of kappa."""
+    """Return the error to show: the chain's first KappaError or disk error; any other error is a defect of kappa."""
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
         chain.append(cause)
@@ -206,7 +206,7 @@ def readable(error: BaseException) -> KappaError:
 
 
 def _is_full_database(error: BaseException) -> bool:
-    """Whether SQLite, in which Dagster keeps its history, met a full or protected disk."""
+    """Return whether SQLite, which stores Dagster's history, met a full or protected disk."""
     words = ("disk is full", "disk I/O error", "unable to open database file", "readonly database")
     return type(error).__module__ == "sqlite3" and any(word in str(error) for word in words)
 
@@ -220,12 +220,12 @@ _COMMANDS = {
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
 }
-# They build or answer from a user's own rows; `kappa doctor` lists what it finds beside them itself.
+# These commands use a user's own rows. `kappa doctor` lists ignored files itself.
 _READ_OWN_ROWS = ("run", "refresh", "crit", "measure")
 
 
 def _dispatch(options: argparse.Namespace) -> int:
-    """Import the command's module, and with it what that command needs, and run it."""
+    """Import the command's module and run the command."""
     if options.command in _READ_OWN_ROWS:
         from warehouse.hardware_rows.files import unread_files, user_folder  # noqa: PLC0415 - pyarrow is slow to import
         from warehouse.home.home import home_path  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`kappa doctor`: what works here, one line a thing. Nothing is changed and no secret is shown."""
+"""`kappa doctor`: checks what works here, one line per check. It changes nothing and shows no secret."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from warehouse.masking import masked
 
 LIBRARIES = ("dagster", "duckdb", "pyarrow", "datasets", "huggingface_hub", "transformers", "tokenizers", "fastokens")
 NEEDED_BYTES = 12 * 10**9
-# Without these neither the real run nor the sample works.
+# Neither the real run nor the sample works without these.
 NEEDED = ("home folder", "own rows")
 HOME: dict[str, Callable[[Home], str]] = {
     "home folder": doctor_home.usable,
@@ -43,7 +43,7 @@ HOME: dict[str, Callable[[Home], str]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: whether it works, what, and how it stands."""
+    """One line: whether the check passed, its subject, and the details."""
 
     is_fine: bool
     what: str
@@ -51,7 +51,7 @@ class Finding:
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Print what works; exit code 1 where neither the real run nor the sample can."""
+    """Print what works; exit code 1 if neither the real run nor the sample can run."""
     home = Home(home_path(options.home))
     findings = list(_findings(home))
     for finding in findings:
@@ -77,7 +77,7 @@ def _findings(home: Home) -> Iterator[Finding]:
 def _try(what: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(True, what, look())
-    except Exception as error:  # noqa: BLE001 - a doctor tells every failure
+    except Exception as error:  # noqa: BLE001 - the doctor reports every failure
         return Finding(False, what, str(readable(error)))
 
 

@@ -1,4 +1,4 @@
-"""What `kappa doctor` finds in a home folder: generations, staging, what killed runs left. It only looks."""
+"""The checks of `kappa doctor` on a home folder: generations, staging, leftovers of killed runs. Read only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WHERE t.key = 'kappa/process' AND r.status IN ('STARTING', 'STARTED', 'CANCELING
 
 
 def usable(home: Home) -> str:
-    """Return that the folder can be written, or will be created.
+    """Return a line that the folder is writable, or will be created.
 
     Raises:
         KappaError: it holds another layout.
@@ -44,10 +44,10 @@ def usable(home: Home) -> str:
 
 
 def own_rows(home: Home) -> str:
-    """Return which files of a user's own rows there are, after reading and checking every row.
+    """Return the files of a user's own rows, after reading and checking every row.
 
     Raises:
-        KappaError: one cannot be used, in the words of `kappa run` and `kappa crit`.
+        KappaError: a file is invalid; the message is that of `kappa run` and `kappa crit`.
     """
     user = user_folder(home.path)
     read_sources(FOLDER, user)
@@ -57,10 +57,10 @@ def own_rows(home: Home) -> str:
 
 
 def beside_own_rows(home: Home) -> str:
-    """Return that every file beside a user's own rows is read.
+    """Return a line that no file among a user's own rows is ignored.
 
     Raises:
-        KappaError: one or more are not.
+        KappaError: one or more are ignored.
     """
     unread = unread_files(user_folder(home.path))
     if unread:
@@ -70,10 +70,10 @@ def beside_own_rows(home: Home) -> str:
 
 
 def warehouse(home: Home) -> str:
-    """Return what the current generation is, after reading every table of it.
+    """Return a description of the current generation, after reading all its tables.
 
     Raises:
-        KappaError: it is not there any more, damaged, open for writing, or of another kappa.
+        KappaError: it is missing, damaged, open for writing, or of another version of kappa.
     """
     note = home.current_note()
     if note is None:
@@ -87,7 +87,7 @@ def warehouse(home: Home) -> str:
 
 
 def _whole(home: Home, note: dict[str, Any], part: str) -> None:
-    """Raise KappaError where files of that part are not as they were published; it names each."""
+    """Raise KappaError if files of that part differ from those published; the message names each."""
     if found := home.faults(part):
         raise KappaError(f"{home.current.resolve()} is not whole", "; ".join(found), _again(note))
 
@@ -97,12 +97,12 @@ def _again(note: dict[str, Any]) -> str:
 
 
 def _rows(home: Home, note: dict[str, Any]) -> dict[str, int]:
-    """Return how many rows each stored table has."""
+    """Return the number of rows of each stored table."""
     path = home.database()
     try:
         with read_only(path) as connection:
             names = [name for name, table in TABLES.items() if not table.is_view]
-            # The hash reads every value: a count alone stands in the file's head.
+            # The hash reads every value; count(*) reads only the file's metadata.
             query = 'SELECT count(*) AS n, bit_xor(hash(t)) AS h FROM "{}" t'
             counts = [fetch(connection, query.format(name)) for name in names]
         return {name: count["n"][0].as_py() for name, count in zip(names, counts, strict=True)}
@@ -113,19 +113,19 @@ def _rows(home: Home, note: dict[str, Any]) -> dict[str, int]:
 
 
 def lake(home: Home) -> str:
-    """Return how large the lake is.
+    """Return the number of Parquet files in the lake and their size.
 
     Raises:
-        KappaError: a Parquet file is missing or is not as it was published, or another one lies there.
+        KappaError: a Parquet file is missing, differs from the published one, or was added.
     """
     return _part(home, LAKE, "*.parquet", "Parquet files")
 
 
 def report(home: Home) -> str:
-    """Return how large the report is.
+    """Return the number of files of the report and their size.
 
     Raises:
-        KappaError: a file of it is missing or is not as it was drawn.
+        KappaError: a file is missing or differs from the published one.
     """
     return _part(home, REPORT, "*", "files")
 
@@ -140,10 +140,10 @@ def _part(home: Home, part: str, pattern: str, kind: str) -> str:
 
 
 def generations(home: Home) -> str:
-    """Return the generations that are kept, with their sizes, and which ones the next publication keeps.
+    """Return the stored generations with their sizes, and which of them the next publication keeps.
 
     Raises:
-        KappaError: one has no note, so it is not whole.
+        KappaError: a generation has no note, so it is incomplete.
     """
     parts = []
     for number in home.numbers():
@@ -157,7 +157,7 @@ def generations(home: Home) -> str:
 
 
 def staging(home: Home) -> str:
-    """Return how many products of steps rest in staging, and their size."""
+    """Return the number of products in staging and their size."""
     parts = []
     for name, is_sample in (("real data sets", False), ("sample", True)):
         products = home.staging(is_sample=is_sample)
@@ -167,10 +167,10 @@ def staging(home: Home) -> str:
 
 
 def left_over(home: Home) -> str:
-    """Return that nothing was left by killed runs.
+    """Return a line that killed runs left nothing, or that a run is going on.
 
     Raises:
-        KappaError: something was; the next run takes it away.
+        KappaError: a killed run left something; the next run removes it.
     """
     drafts = [path for is_sample in (False, True) for path in home.staging(is_sample=is_sample).drafts()]
     working = [path for path in drafts if is_held(path)]
@@ -184,11 +184,11 @@ def left_over(home: Home) -> str:
 
 
 def _open_runs(home: Home) -> int:
-    """Return how many runs of `kappa run` count as running in Dagster's history, which is read as it is."""
+    """Return the number of runs of `kappa run` marked as running in Dagster's history, opened read only."""
     path = home.path / HISTORY
     if not path.is_file():
         return 0
-    # SQLite writes a file beside a journalled history even to read it; `immutable` reads what a read-only home has.
+    # SQLite creates a file next to a journalled database even to read it; `immutable` also works in a read-only home.
     for mode in ("mode=ro", "immutable=1"):
         with (
             contextlib.suppress(sqlite3.OperationalError),
@@ -199,6 +199,6 @@ def _open_runs(home: Home) -> int:
 
 
 def _size(paths: Iterable[Path]) -> str:
-    """Return the size of files and of those below folders, each counted once."""
+    """Return the size of files, and of all files in folders, each counted once."""
     files = {file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()}
     return quantity(sum(file.stat().st_size for file in files), "B")

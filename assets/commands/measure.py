@@ -1,4 +1,4 @@
-"""`kappa measure`: time this machine's link and matrix products, and keep the row for the basis `measured`."""
+"""`kappa measure`: times this machine's link and matrix products, and stores the row for the basis `measured`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _LINES = (
 
 
 def measure(options: argparse.Namespace) -> int:
-    """Measure, keep the rows in the home folder, and print them.
+    """Measure, store the rows in the home folder, and print them.
 
     Raises:
-        KappaError: there is no accelerator, or the home folder cannot be written.
+        KappaError: there is no accelerator, or the home folder is not writable.
     """
     device = open_device()
     home = Home(home_path(options.home))
@@ -45,7 +45,7 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def run(device: Device, accelerator: str | None, link: str | None) -> Measured:
-    """Measure a device under the names given, or under its own."""
+    """Measure a device under the given names, or under its own."""
     name = accelerator or accelerator_of(device.name)
     day = datetime.now(UTC).date().isoformat()
     return timing.measure(device, accelerator=name, link=link or HOST_LINK, day=day, tell=_tell)
@@ -56,7 +56,7 @@ def _tell(what: str) -> None:
 
 
 def summary_text(found: Measured) -> str:
-    """Return what was measured as lines for a person."""
+    """Return the measurements as lines of text."""
     row = found.summary
     head = f"{row['device_name']} as {row['accelerator']} over {row['link']}, PyTorch {row['torch_version']}"
     return "\n".join([head, *(f"{label:<28} {quantity(row[name], unit):>14}" for label, name, unit in _LINES)])

@@ -1,4 +1,4 @@
-"""Where rows go: `--output F`, which may be a file, a link to one, a FIFO or a device, and never one of kappa's own."""
+"""The file of `--output F`: a file, a link to one, a FIFO or a device, never a file in the home folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from warehouse.home.home import home_path
 
 
 def output_path(options: argparse.Namespace) -> Path | None:
-    """Return what --output names, None without it.
+    """Return the path of --output; None without the option.
 
     Raises:
-        KappaError: it is in the home folder, by its name or behind links.
+        KappaError: it is in the home folder, directly or through links.
     """
     if not options.output:
         return None
@@ -32,10 +32,10 @@ def output_path(options: argparse.Namespace) -> Path | None:
 
 @contextlib.contextmanager
 def written(output: Path) -> Iterator[IO[bytes]]:
-    """Yield a stream whose bytes are `output` at the end; after a failure a file is as it was.
+    """Yield a stream that replaces `output` at the end; a failure leaves an existing file unchanged.
 
     Raises:
-        KappaError: it cannot be written.
+        KappaError: the output cannot be written.
     """
     try:
         with whole(output) as stream:

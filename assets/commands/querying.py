@@ -54,7 +54,7 @@ def _query(options: argparse.Namespace) -> str:
 
 
 def _valid(text: str, source: str) -> str:
-    """Return text that is UTF-8; where Python hands bytes through that are not, they stand there as surrogates."""
+    """Return a text if it is valid UTF-8; Python passes invalid bytes on as surrogates."""
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""`kappa run`, `kappa refresh` and `kappa report`: the graph in this process, or what changed upstream."""
+"""`kappa run`, `kappa refresh` and `kappa report`: run the graph in this process, or check for changes upstream."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RUN_SETTINGS = {
 
 
 def run(options: argparse.Namespace) -> int:
-    """Build the workloads and publish them; print the percentile table and where the report is."""
+    """Build the workloads and publish them; print the percentile table and the path of the report."""
     names = [workload(name).name for name in dict.fromkeys(options.workload)] or list(workloads())
     tokenizers = [tokenizer_spec(name).name for name in dict.fromkeys(options.tokenizer)] or list(tokenizer_specs())
     home = Home(home_path(options.home))
@@ -59,7 +59,7 @@ def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: boo
 
     Raises:
         KappaError: the home cannot be used, or another run holds it.
-        Exception: whatever a step raised; the last good generation is as it was.
+        Exception: any error of a step; the last good generation is unchanged.
     """
     with showing_steps():
         _build(home, names, tokenizers, is_sample=is_sample)
@@ -102,9 +102,9 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
 
 
 def _close_dead_runs(instance: dg.DagsterInstance) -> None:
-    """Mark runs of killed `kappa run`s as failed, which would count as running for ever.
+    """Mark the runs of killed `kappa run` processes as failed; otherwise they count as running for ever.
 
-    Every run with our tag is one: a living one would hold the home, which is ours now.
+    Every open run with our tag is dead: a live one would hold the lock of the home, which this process holds.
     """
     import dagster as dg  # noqa: PLC0415
 
@@ -115,7 +115,7 @@ def _close_dead_runs(instance: dg.DagsterInstance) -> None:
 
 
 def instance_folder(home: Home) -> Path:
-    """Return the DAGSTER_HOME inside the home, made on first use: run history and switched-on schedules live there."""
+    """Return the DAGSTER_HOME inside the home, made on first use; it stores run history and enabled schedules."""
     folder = home.path / INSTANCE
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "dagster.yaml"
@@ -141,7 +141,7 @@ GROUP BY ALL ORDER BY workload, counting DESC, metric, tokenizer
 
 
 def print_result(home: Home) -> None:
-    """Print the percentile table of the current generation and where to go from here."""
+    """Print the percentile table of the current generation and the next steps."""
     note = home.current_note() or {}
     with kappa.open(home.path) as warehouse:
         rows = warehouse.sql(PERCENTILE_TABLE).to_arrow_table()
@@ -160,7 +160,7 @@ def print_result(home: Home) -> None:
 
 
 def refresh(options: argparse.Namespace) -> int:
-    """Rebuild what changed upstream, or with --check only tell: exit code 10 where a file that is used changed."""
+    """Rebuild what changed upstream; with --check only report it, with exit code 10 if a used file changed."""
     home = Home(home_path(options.home))
     home.database()
     note = home.current_note() or {}
@@ -178,10 +178,10 @@ def refresh(options: argparse.Namespace) -> int:
 
 
 def changed_files(home: Home) -> list[str]:
-    """Return the files used by the current generation that are other ones upstream now, and tell each.
+    """Return the files of the current generation that changed upstream, and print each.
 
     Raises:
-        KappaError: a repository cannot be asked.
+        KappaError: a repository cannot be reached.
     """
     from pipelines.fetch.hub import HuggingFaceHub  # noqa: PLC0415
 
@@ -209,7 +209,7 @@ def changed_files(home: Home) -> list[str]:
 
 
 def _is_same(now: tuple[int, str | None] | None, before: tuple[int, str] | None) -> bool:
-    """Compare size and sha256; without a stated sha256 a file counts as changed: nothing proves the contrary."""
+    """Return whether size and sha256 are equal; a file without a known sha256 counts as changed."""
     return now is not None and before is not None and now == before
 
 

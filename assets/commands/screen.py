@@ -1,4 +1,4 @@
-"""What a terminal is given: tables in its width, colour, bars. What is no terminal gets plain text, without rich."""
+"""Output for a terminal: tables in its width, colours, progress bars. Other outputs get plain text, without rich."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LOG = logging.getLogger("kappa")
-LEAST_WIDTH = 12  # of a column of words on a narrow terminal
+LEAST_WIDTH = 12  # least width of a column of words on a narrow terminal
 Cells = list[list[str]]
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Return whether a person looks at what is written there."""
+    """Return whether the stream is a terminal."""
     return stream is not None and stream.isatty()
 
 
 def text_table(data: pa.Table, form: Callable[[object], str] = raw, stream: IO[str] | None = None) -> str:
-    """Return an aligned table, numbers to the right, names and values harmless to a terminal.
+    """Return an aligned table, numbers right-aligned, names and values without control characters.
 
-    On a terminal (`stream`) words are folded to its width and numbers never are; elsewhere a row is a line.
+    On a terminal (`stream`) words wrap to its width, numbers never do; elsewhere each row is one line.
 
     >>> print(text_table(pa.table({"name": ["a", "bb"], "n": [1, 22]})))
     name   n
@@ -71,23 +71,23 @@ def _folded(names: list[str], columns: Cells, numeric: list[bool], stream: IO[st
     for row in zip(*columns, strict=True):
         table.add_row(*map(Text, row))
     buffer = io.StringIO()
-    # Where even so much is too wide, the terminal breaks the lines and nothing is cut off.
+    # If the table is still too wide, the terminal wraps the lines; nothing is cut off.
     console(buffer, max(console(stream).width, least)).print(table)
     return buffer.getvalue().removesuffix("\n")
 
 
 def is_coloured() -> bool:
-    """Return whether a terminal may be given colours: NO_COLOR is not set, and TERM is no dumb one."""
+    """Return whether to use colours on a terminal: NO_COLOR is not set, and the terminal is not dumb."""
     return not os.environ.get("NO_COLOR") and not is_dumb()
 
 
 def is_dumb() -> bool:
-    """Return whether the terminal knows no control sequences."""
+    """Return whether the terminal supports no control sequences."""
     return os.environ.get("TERM", "dumb") in ("dumb", "unknown", "")
 
 
 def console(stream: IO[str], width: int | None = None) -> Console:
-    """Return rich's console for a terminal, as wide as that is or as given; it takes no text for markup."""
+    """Return rich's console for a terminal, with its width or the given one; it does not interpret markup."""
     from rich.console import Console  # noqa: PLC0415
 
     return Console(
@@ -97,7 +97,7 @@ def console(stream: IO[str], width: int | None = None) -> Console:
 
 
 def write_line(parts: Sequence[tuple[str, str]], stream: IO[str]) -> None:
-    """Write a line of parts, each with its colour where the stream is a terminal."""
+    """Write a line of parts, each in its colour if the stream is a terminal."""
     if not is_terminal(stream):
         stream.write("".join(text for text, _ in parts) + "\n")
         return
@@ -107,7 +107,7 @@ def write_line(parts: Sequence[tuple[str, str]], stream: IO[str]) -> None:
 
 
 class _Lines(logging.Formatter):
-    """A log line as a person reads it; nothing in it steers the terminal."""
+    """Formats a log record as one line without control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
         return "kappa: " + "\n".join(map(printable, super().format(record).split("\n")))
@@ -115,7 +115,7 @@ class _Lines(logging.Formatter):
 
 @contextlib.contextmanager
 def showing_steps(stream: IO[str] | None = None) -> Iterator[None]:
-    """Show what the steps tell on standard error: lines, and on a terminal a bar below them for the step at work."""
+    """Show the log of the steps on standard error: lines, and on a terminal a progress bar of the current step."""
     stream = stream or sys.stderr
     is_drawn = is_terminal(stream) and not is_dumb()
     with _bar(stream) if is_drawn else contextlib.nullcontext(logging.StreamHandler(stream)) as handler:
@@ -134,14 +134,14 @@ def showing_steps(stream: IO[str] | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _bar(stream: IO[str]) -> Iterator[logging.Handler]:
-    """Yield a handler that writes above a bar, which shows the step that reported last."""
+    """Yield a handler that writes log lines above a bar; the bar shows the step that reported last."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     # Dagster redirects the descriptor of standard error while a step runs.
     with os.fdopen(os.dup(stream.fileno()), "w", encoding="utf8") as own:
         words = TextColumn("{task.description}", markup=False)
-        # What commands print goes where it went before.
+        # The output of commands is not redirected.
         bars = Progress(
             words, BarColumn(), TimeRemainingColumn(), console=console(own), transient=True, redirect_stdout=False,
             redirect_stderr=False,

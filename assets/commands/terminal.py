@@ -1,4 +1,4 @@
-"""Rows for a terminal and for scripts: an aligned table, CSV, JSON, Parquet. Large results are streamed."""
+"""Writes rows as an aligned table, CSV, JSON or Parquet. Large results are streamed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from warehouse.errors import KappaError, UsageError
 
 SHOWN_ROWS = 1000
 FORMATS_BY_SUFFIX = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
-# The columns of a plan, which is a drawing of many lines.
+# The columns of a query plan, whose values are drawings of many lines.
 EXPLAINED = ["explain_key", "explain_value"]
 _QUOTED = re.compile(r'[",\r\n]')
 _encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def chosen_format(given: str | None, output: Path | None) -> str:
-    """Return the format that was asked for, else that of the file's suffix, else `table`.
+    """Return the given format, else the format of the file's suffix, else `table`.
 
     Raises:
-        UsageError: the suffix is that of no format, and none was asked for.
+        UsageError: no format is given, and the suffix is not that of a format.
     """
     suffix = "" if output is None else output.suffix.lower()
     if given or not suffix:
@@ -53,12 +53,12 @@ def write_rows(
     output: Path | None,
     shown: Callable[[object], str] = raw,
 ) -> None:
-    """Write rows in one of the formats `table`, `csv`, `json`, `parquet`, to a file or to standard output.
+    """Write rows in the format `table`, `csv`, `json` or `parquet` to a file or to standard output.
 
-    A statement that gives no columns, such as SET, leaves nothing to show. `shown` writes a value of a table.
+    A statement without columns, such as SET, writes nothing. `shown` formats a value of a table.
 
     Raises:
-        KappaError: Parquet was asked for without a file, or the file cannot be written.
+        KappaError: the format is Parquet and there is no file, or the file cannot be written.
     """
     if form == "parquet":
         _write_parquet(batches, schema, output)
@@ -112,7 +112,7 @@ def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[
 
 
 def _csv_cell(value: object) -> str:
-    """Return a cell as RFC 4180 has it; NULL is nothing, and an empty text is a pair of quotes."""
+    """Return a cell in RFC 4180 format; NULL is empty, and an empty text is a pair of quotes."""
     if value is None:
         return ""
     text = str(value)
@@ -131,7 +131,7 @@ def _write_json(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Return the names with `_2`, `_3`, ... behind those that stand there already: an object keeps one value a name.
+    """Return the names with `_2`, `_3`, ... appended to repeated ones: a JSON object keeps one value per name.
 
     >>> _distinct(["a", "b", "a"])
     ['a', 'b', 'a_2']
@@ -144,7 +144,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _json_text(value: object) -> str:
-    """Return a value as JSON: a decimal is a number with all its digits, and what is not finite is null."""
+    """Return a value as JSON: a decimal is a number with all its digits, a value that is not finite is null."""
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, (list, tuple)):

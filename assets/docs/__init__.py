@@ -1,1 +1,1 @@
-"""The generated pages of docs/, from declarations. Nothing is written by hand here."""
+"""Generates pages of docs/ from declarations."""

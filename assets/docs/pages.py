@@ -1,6 +1,6 @@
-"""Pages that cannot go stale: tables, the command line, and the printed values and formulae of docs/kappa-crit.md.
+"""Generated pages: tables, the command line, and the printed values and formulae of docs/kappa-crit.md.
 
-`python -m assets.docs.pages` writes them, `python -m assets.docs.pages --check` fails where one differs.
+`python -m assets.docs.pages` writes them; `python -m assets.docs.pages --check` fails if one differs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _commands() -> str:
 
 
 def main() -> int:
-    """Write the pages, or with --check compare them; return 1 where one is stale."""
+    """Write the pages, or with --check compare them; return 1 if one is stale."""
     stale = [name for name, text in pages().items() if not _is_current(name, text)]
     if "--check" in sys.argv[1:]:
         for name in stale:

@@ -1,4 +1,4 @@
-"""The generated sections of docs/kappa-crit.md: what the paper prints, as the report has it, and the formulae."""
+"""The generated sections of docs/kappa-crit.md: the printed values of the paper, as in the report, and the formulae."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def with_sections(text: str) -> str:
-    """Return the page with its generated sections anew; each stands between `<!-- name -->` and `<!-- end -->`."""
+    """Return the page with its generated sections replaced; each is between `<!-- name -->` and `<!-- end -->`."""
     sections = {"printed values": printed_values, "formulae": formulae}
 
     def section(match: re.Match[str]) -> str:
@@ -20,7 +20,7 @@ def with_sections(text: str) -> str:
 
 
 def printed_values() -> str:
-    """Return the tables of printed values as the report has them, of a warehouse that holds no workload."""
+    """Return the report's tables of printed values, for a warehouse without workloads."""
     from reports.markdown import table  # noqa: PLC0415 - the other pages need none of it
     from reports.sections.paper import READING, grids_of  # noqa: PLC0415
 
@@ -28,7 +28,7 @@ def printed_values() -> str:
 
 
 def paper_values() -> list[dict[str, Any]]:
-    """Return the view `paper_values` of a database with the sourced tables alone."""
+    """Return the view `paper_values` of a database with only the sourced tables."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     from pipelines.hardware.ratios import hardware_tables  # noqa: PLC0415
@@ -50,7 +50,7 @@ def paper_values() -> list[dict[str, Any]]:
 
 
 def formulae() -> str:
-    """Return the table of formulae: call, what it returns, source."""
+    """Return the table of formulae: call, result, source."""
     from warehouse.formulas.catalogue import first_words, formulas, source_of  # noqa: PLC0415
 
     lines = ["| formula | what it returns | source |", "|---|---|---|"]

@@ -1,4 +1,4 @@
-"""The queries of docs/sql.md with their real output; `python -m assets.docs.sql_examples HOME` writes it."""
+"""The queries of docs/sql.md with their real output; `python -m assets.docs.sql_examples HOME` writes the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXAMPLE = re.compile(r"```sql\n(?P<query>.*?)```\n(?:\n```text\n.*?```\n)?", re
 
 
 def with_output(text: str, home: Home) -> str:
-    """Return the page with the output of each query, as the home's current generation gives it, below the query."""
+    """Return the page with each query's output from the home's current generation below the query."""
     with read_only(home.database()) as connection:
 
         def rendered(match: re.Match[str]) -> str:
@@ -28,7 +28,7 @@ def with_output(text: str, home: Home) -> str:
 
 
 def main() -> int:
-    """Write the page anew from the home that is named."""
+    """Rewrite the page from the given home."""
     PAGE.write_text(with_output(PAGE.read_text("utf8"), Home(Path(sys.argv[1]))), "utf8")
     return 0
 

@@ -1,1 +1,1 @@
-"""The Dagster graph over the steps: assets, checks, resources, jobs. No work of its own."""
+"""The Dagster graph of the steps: assets, checks, resources, jobs. The steps do the work."""

@@ -1,4 +1,4 @@
-"""What Dagster raises and prints by itself, in our words: one line for a person, whatever failed below it."""
+"""Turns Dagster's own errors and output into ours: one line for the user, whatever failed in the graph."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from warehouse.errors import KappaError
 from warehouse.masking import MaskedStream
 
-# What Dagster prints before it raises the same error.
+# Dagster prints this before it raises the same error.
 ALSO_RAISED = "Exception while writing logger call to event log"
 
 
 class _Told(MaskedStream):
-    """Passes on what is printed, but for what is raised too."""
+    """A masked stream that drops output that is also raised."""
 
     def write(self, text: str) -> int:
         """Write a text, or drop it."""
@@ -23,7 +23,7 @@ class _Told(MaskedStream):
 
 @contextlib.contextmanager
 def in_our_words() -> Iterator[None]:
-    """Leave Ctrl-C to us, turn a failed check into an error of ours, and let Dagster print nothing twice.
+    """Handle Ctrl-C ourselves, turn a failed check into a KappaError, and drop output that Dagster also raises.
 
     Raises:
         KeyboardInterrupt: the run was interrupted.
@@ -45,7 +45,7 @@ def in_our_words() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _our_handler() -> Iterator[None]:
-    """Keep Dagster from putting a handler of its own in the place of ours around each step."""
+    """Keep Dagster from replacing our SIGINT handler around each step."""
     from dagster._utils import interrupts  # noqa: PLC0415
 
     replace = interrupts._replace_interrupt_signal  # noqa: SLF001 - no setting turns it off

@@ -16,7 +16,7 @@ from pipelines.workloads.sets import workloads
 from warehouse.declared.fields import COUNTINGS
 from warehouse.masking import mask_log_records
 
-# In `dagster dev` this module is loaded by every process that runs a step, and nothing of ours before it.
+# In `dagster dev` every process that runs a step loads this module first.
 mask_log_records()
 
 PUBLICATION = ("warehouse", "report", "generations")
@@ -42,7 +42,7 @@ def _turns_keys(workload: str, tokenizer: str) -> list[dg.AssetKey]:
 
 
 def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
-    """Return the assets that build these workloads with these tokenizers, and everything published from them."""
+    """Return the assets that build these workloads with these tokenizers, and the assets published from them."""
     keys = [w.key_of(product_names.tokenizer_name(tokenizer)) for tokenizer in tokenizers]
     for name in names:
         keys += [w.key_of(product_names.raw_name(name)), w.key_of(product_names.conversations_name(name))]

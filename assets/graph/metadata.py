@@ -1,4 +1,4 @@
-"""What Dagster shows of a table: its declared columns, row counts, a preview, the results of checks."""
+"""Dagster metadata of a table: its declared columns, row count, preview and check results."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def column_schema(table: Table) -> dg.TableSchema:
 
 
 def table_dictionary(*tables: Table) -> dict[str, Any]:
-    """Return what docs/tables.md says of these tables as metadata of the asset that makes them."""
+    """Return the sections of docs/tables.md on these tables, as metadata of the asset that makes them."""
     return {"dictionary": dg.MetadataValue.md(dictionary(*tables))}
 
 
 def definition_metadata(table: Table) -> dict[str, Any]:
-    """Return what is known of a table before it is made."""
+    """Return the metadata of a table before it is made."""
     return {"dagster/column_schema": column_schema(table), "grain": table.grain, "key": ", ".join(table.key)}
 
 
@@ -53,7 +53,7 @@ def table_metadata(data: pa.Table) -> dict[str, Any]:
 
 
 def markdown(data: pa.Table) -> str:
-    """Return rows as a Markdown table; what could be markup is escaped."""
+    """Return rows as a Markdown table with markup escaped."""
     lines = ["| " + " | ".join(data.column_names) + " |", "|" + "---|" * data.num_columns]
     lines += ["| " + " | ".join(_cell(value) for value in row.values()) + " |" for row in data.to_pylist()]
     return "\n".join(lines)
@@ -66,7 +66,7 @@ def _cell(value: object) -> str:
 def check_result(
     where: str, name: str, found: list[Violation], severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
 ) -> dg.AssetCheckResult:
-    """Return the result of a check of the product `where`, with the rows that break it, and tell it in one line."""
+    """Return the result of a check of the product `where`, with the rows that break it, and log a line if it fails."""
     metadata: dict[str, Any] = {
         f"{violation.rule} ({counted(violation.count, 'row')})": dg.MetadataValue.md(markdown(violation.rows))
         for violation in found

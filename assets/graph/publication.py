@@ -1,4 +1,4 @@
-"""Report and publication: the two steps that need both the warehouse and the pages."""
+"""Report and publication, the two steps that need both the warehouse and the report pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOG = logging.getLogger("kappa")
 
 
 def stage_report(staging: Staging) -> Product:
-    """Draw the report of the staged warehouse; the same warehouse and the same code need no second drawing."""
+    """Draw the report of the staged warehouse; reuse it if warehouse and code are unchanged."""
     from reports.report import write_report  # noqa: PLC0415 - drawing is slow to import
 
     warehouse = staging.require(WAREHOUSE)
@@ -31,7 +31,7 @@ def stage_report(staging: Staging) -> Product:
 
 
 def publish(home: Home, staging: Staging) -> int:
-    """Make the staged warehouse with its report the current generation; return its number."""
+    """Publish the staged warehouse with its report as the current generation; return its number."""
     report = staging.require(REPORT)
     warehouse = staging.require(WAREHOUSE)
     if report.meta["warehouse"] != warehouse.identity:

@@ -1,4 +1,4 @@
-"""The one resource of the graph: the home folder, and whether the run works on the real sets or on the sample."""
+"""The resource of the graph: the home folder, and whether a run uses the real data sets or the sample."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from warehouse.home.staging import Staging
 
 
 class KappaHome(dg.ConfigurableResource[None]):
-    """Where products rest and where data sets come from."""
+    """The home folder that stores products, and the source of the data sets."""
 
     home: str = ""
     sample: bool = False
 
     def folder(self) -> Home:
-        """Return the home, made ready for writing.
+        """Return the home, prepared for writing.
 
         Raises:
-            KappaError: it cannot be written, or holds real results that a sample would replace.
+            KappaError: it is not writable, or holds real results that a sample would replace.
         """
         home = Home(home_path(self.home))
         home.prepare()
@@ -35,7 +35,7 @@ class KappaHome(dg.ConfigurableResource[None]):
         return self.folder().staging(is_sample=self.sample)
 
     def hub(self) -> Hub:
-        """Return the Hub, or the generated sample, which is written when it is not there yet."""
+        """Return the Hub, or the generated sample, which is written on first use."""
         if not self.sample:
             return HuggingFaceHub()
         root = write_sample(self.staging().root / "files", samples())
@@ -43,7 +43,7 @@ class KappaHome(dg.ConfigurableResource[None]):
 
 
 def refuse_sample_over_real(home: Home) -> None:
-    """Raise KappaError where the current generation was made from the real data sets."""
+    """Raise KappaError if the current generation was made from the real data sets."""
     note = home.current_note()
     if note is not None and not note["is_sample"]:
         raise KappaError(

@@ -32,7 +32,7 @@ GROUPS = {**dict.fromkeys(tables.HARDWARE, "hardware"), "published": "hardware"}
 
 
 def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
-    """Return the asset of one table, with its blocking checks out of the declaration."""
+    """Return the asset of one table, with the blocking checks of its declaration."""
     table = TABLES[name]
     depends_on = {
         "kappa_crit": [dg.AssetKey("models"), dg.AssetKey("platforms")],
@@ -67,7 +67,7 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
 
 
 def differing_contexts(staging: Staging, percentiles: pa.Table) -> list[Violation]:
-    """Return the percentiles of context_tokens that are not those of K + T of the staged turns."""
+    """Return the percentiles of context_tokens that differ from those of K + T of the staged turns."""
     names = ("workload", "tokenizer", "counting")
     found = []
     for part in series(staging):
@@ -78,7 +78,7 @@ def differing_contexts(staging: Staging, percentiles: pa.Table) -> list[Violatio
 
 
 def differing_turns(staging: Staging) -> list[Violation]:
-    """Return the turns that not every tokenizer of a workload sees, text and chat each by itself."""
+    """Return the turns that some tokenizer of a workload lacks, for `text` and `chat` separately."""
     by_workload: dict[tuple[str, str], dict[str, pa.Table]] = {}
     for part in series(staging):
         turns = pq.read_table(part.file(TURNS_FILE), columns=["session_id", "turn_index"])
@@ -105,7 +105,7 @@ def differing_turns(staging: Staging) -> list[Violation]:
 )
 @without_secrets
 def warehouse(context: dg.AssetExecutionContext, kappa: KappaHome) -> dg.MaterializeResult:
-    """Build the database file and the lake out of the staged tables."""
+    """Build the database file and the lake from the staged tables."""
     staging = kappa.staging()
     product = build_warehouse(staging, kappa.folder(), context.run.run_id, _started_at(context))
     staged = {name: int(staging.require(table_name(name)).meta["rows"]) for name in tables.STAGED}
@@ -126,7 +126,7 @@ def warehouse(context: dg.AssetExecutionContext, kappa: KappaHome) -> dg.Materia
 @dg.asset(deps=[warehouse], group_name="publication", description="Report page, Markdown and figures.", kinds={"html"})
 @without_secrets
 def report(kappa: KappaHome) -> dg.MaterializeResult:
-    """Draw the report out of the warehouse."""
+    """Draw the report from the warehouse."""
     product = stage_report(kappa.staging())
     return dg.MaterializeResult(metadata={"files": product.meta["files"]})
 

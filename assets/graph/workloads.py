@@ -1,4 +1,4 @@
-"""From a repository to turns: each workload's files and conversations, each tokenizer's counts and turns."""
+"""Assets from a repository to turns: each workload's files and conversations, each tokenizer's counts and turns."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def conversations_asset(workload: Workload) -> dg.AssetsDefinition:
             dg.AssetCheckSpec(
                 "records_reconcile", asset=key, blocking=True, description="records read = kept + rejected"
             ),
-            # A set that grew upstream is still worth counting: this one never stops a refresh.
+            # This check never stops a refresh: a set that grew upstream is still worth counting.
             dg.AssetCheckSpec("published_counts", asset=key, description="warns where the full set changed in size"),
         ],
         kinds={"parquet"},
@@ -104,7 +104,7 @@ def conversations_asset(workload: Workload) -> dg.AssetsDefinition:
 
 
 def _other_counts(workload: Workload, meta: dict[str, Any]) -> list[Violation]:
-    """Compare the full set alone: a sample has the size that it was given."""
+    """Return the counts of a full set that differ from the published ones; a sample is not compared."""
     if meta["is_sample"]:
         return []
     measured = {"records": sum(meta["records"].values()), "sessions": meta["sessions"]}
@@ -132,7 +132,7 @@ def tokenizer_asset(spec: TokenizerSpec) -> dg.AssetsDefinition:
 
 
 def counts_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
-    """Return the asset of the tokens of every message, with the check of the fast engine against Hugging Face."""
+    """Return the asset of the token count of every message, with the check of the fast engine against Hugging Face."""
     key = key_of(product_names.counts_name(workload.name, tokenizer))
 
     @dg.asset(
@@ -170,7 +170,7 @@ def _differences(found: list[dict[str, object]]) -> list[Violation]:
 
 
 def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
-    """Return the asset of K, T and kappa_ratio of every turn by `text`, with the checks of the `turns` table."""
+    """Return the asset of K, T and kappa_ratio of every turn under `text`, with the checks of the `turns` table."""
     key = key_of(product_names.turns_name(workload.name, tokenizer, "text"))
 
     @dg.asset(
@@ -193,7 +193,7 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
 
 
 def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
-    """Return the asset of the same by `chat`: the prompt that a server sees, compared with real prompts."""
+    """Return the asset of K, T and kappa_ratio under `chat`, the prompt that a server sees, checked on real prompts."""
     key = key_of(product_names.turns_name(workload.name, tokenizer, "chat"))
 
     @dg.asset(

@@ -1,1 +1,1 @@
-"""Figures: drawing, and nothing else. What they show is read in reports.data."""
+"""Figures: drawing only. Their data is read in reports.data."""

@@ -1,4 +1,4 @@
-"""The heat map: what share of a workload's turns is memory bound, for each headline model and platform."""
+"""The heat map of memory bound turns, in percent, by workload, headline model and platform."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HYPOTHETICAL_MARK = "*"
 
 
 def draw(data: ReportData) -> Figure:
-    """Return the figure: a panel a workload, a row a model, a column a platform; numbers in percent."""
+    """Return the figure: a panel per workload, a row per model, a column per platform; numbers in percent."""
     panels = {workload: models_of(data, workload) for workload in data.workloads}
     panels = {workload: models for workload, models in panels.items() if models}
     heights = [ROW_IN * len(models) + PANEL_IN for models in panels.values()]
@@ -37,12 +37,12 @@ def draw(data: ReportData) -> Figure:
 
 
 def models_of(data: ReportData, workload: str) -> list[str]:
-    """Return the headline models whose vocabulary counted this workload, in the order of the headlines."""
+    """Return the headline models whose tokenizer counted this workload, in headline order."""
     return [model for model in data.models if any((workload, model, p) in data.bound for p in data.platforms)]
 
 
 def cell(data: ReportData, workload: str, model: str, platform: Platform) -> str:
-    """Return the percent of memory bound turns, starred where the verdict is hypothetical; empty where unknown."""
+    """Return the percentage of memory bound turns, starred if the verdict is hypothetical; empty if unknown."""
     row = data.bound.get((workload, model, platform))
     if row is None:
         return ""
@@ -75,7 +75,7 @@ def _three_lines(platform: Platform) -> str:
 
 
 def caption(data: ReportData) -> str:
-    """Return what the figure shows, in words."""
+    """Return the caption of the figure."""
     return (
         f"Share of all turns, first ones included, that wait for the link, at cost_model 2n, bf16 keys and values, "
         f"reuse by single tokens, counting "

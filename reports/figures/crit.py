@@ -1,4 +1,4 @@
-"""The figure of the first screen: kappa_ratio of the turns against kappa_crit of models on platforms, on one axis."""
+"""The figure of the first screen: kappa_ratio of turns and kappa_crit of models on platforms, on one axis."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Curve:
 
 
 def draw(data: ReportData) -> Figure:
-    """Return the figure: shares of turns above, one row of kappa_crit markers a model below."""
+    """Return the figure: at the top the shares of turns, below them a row of kappa_crit markers per model."""
     rows = sorted_models(data)
     height = TOP_IN + REST_IN + ROW_IN * len(rows)
     figure = style.new_figure(height, "kappa_ratio of the workloads against kappa_crit", is_sample=data.is_sample)
@@ -49,14 +49,14 @@ def draw(data: ReportData) -> Figure:
 
 
 def sorted_models(data: ReportData) -> list[str]:
-    """Return the models that have a kappa_crit anywhere, by the one on the reference platform."""
+    """Return the models with any kappa_crit, sorted by kappa_crit on the reference platform."""
     have = {model for (model, _), value in data.crit.items() if value is not None}
     order = {model: (data.crit.get((model, data.reference)) if data.reference else None) or 0.0 for model in have}
     return sorted(have, key=lambda model: (order[model], model))
 
 
 def curves(data: ReportData) -> list[Curve]:
-    """Return the share of all turns, first ones included, above each bin's edge, for every drawn workload."""
+    """Return the share of all turns, first turns included, above each bin edge, for every drawn workload."""
     found = []
     for workload in data.drawn_workloads:
         turns = data.histograms[workload, "kappa_ratio", False] + data.histograms[workload, "kappa_ratio", True]
@@ -67,7 +67,7 @@ def curves(data: ReportData) -> list[Curve]:
 
 def _limits(data: ReportData, drawn: Sequence[Curve]) -> tuple[float, float]:
     marks = [float(np.log10(value)) for value in data.crit.values() if value]
-    # Where hardly a turn is below or above, a curve is flat: those ends are not worth the width.
+    # Cut the ends where nearly no turns are below or above: the curves are flat there.
     bends = [x for curve in drawn for x in curve.x[(curve.y > 0) & (curve.y < curve.y[0] - 2)].tolist()]
     return min([*marks, *bends, 0.0]) - 0.15, max([*marks, *bends, 1.0]) + 0.35
 
@@ -94,9 +94,9 @@ def _draw_crit(axes: Axes, data: ReportData, rows: list[str]) -> None:
 
 
 def platforms_alike(data: ReportData, rows: list[str]) -> list[tuple[str, Platform]]:
-    """Return one platform of each group with equal kappa_crit for every model, with a label that names them all.
+    """Return one platform of each group with equal kappa_crit for every model, with a label that names the group.
 
-    Markers of such platforms would cover each other: the same link, and an accelerator that differs in memory alone.
+    Their markers would overlap: such platforms have the same link, and accelerators that differ only in memory.
     """
     groups: dict[tuple[object, ...], list[Platform]] = {}
     for platform in data.platforms:
@@ -127,7 +127,7 @@ def _draw_curves(axes: Axes, drawn: Sequence[Curve]) -> None:
     palette = style.colours(len(drawn))
     low, high = axes.get_xlim()
     for i, curve in enumerate(drawn):
-        # A curve is flat beyond its bins: 0 from the last one on.
+        # Extend the curve beyond its bins: it is 0 from the last one on.
         across = [min(low, curve.x[0]), *curve.x, max(high, curve.x[-1])]
         sns.lineplot(
             x=across, y=[curve.y[0], *curve.y, curve.y[-1]], ax=axes, color=palette[i],
@@ -143,7 +143,7 @@ def _draw_curves(axes: Axes, drawn: Sequence[Curve]) -> None:
 
 
 def _label_places(axes: Axes, drawn: Sequence[Curve]) -> list[tuple[Curve, float, float, int]]:
-    """Return for each curve where its name stands: the place that covers least of the other curves and names."""
+    """Return the position of each curve's name: the one that covers least of the other curves and names."""
     low, high = axes.get_xlim()
     scale = np.array([high - low, 100.0])
     points = np.concatenate([_dense(curve) for curve in drawn] or [np.zeros((0, 2))]) / scale
@@ -167,12 +167,12 @@ def _dense(curve: Curve) -> Floats:
 
 
 def _crossing(curve: Curve, y: float) -> float:
-    """Return the x at which a falling curve comes down to y."""
+    """Return the x at which a decreasing curve reaches y."""
     return float(np.interp(-y, -curve.y, curve.x))
 
 
 def _box(curve: Curve, y: float, side: int, scale: Floats) -> Floats:
-    """Return (left, bottom, right, top) of a name beside its curve, in fractions of the axes."""
+    """Return (left, bottom, right, top) of a name next to its curve, in fractions of the axes."""
     x, width = _crossing(curve, y) / scale[0], 0.0145 * len(curve.name)
     near = x + 0.012 * side
     left, right = sorted((near, near + side * width))
@@ -189,7 +189,7 @@ def _overlap(box: Floats, other: Floats) -> bool:
 
 
 def caption(data: ReportData) -> str:
-    """Return what the figure shows, in words."""
+    """Return the caption of the figure."""
     lines = (
         f" Grey lines stand at kappa_crit on {data.reference}: the height of a curve there is the share of turns "
         f"that are "

@@ -1,4 +1,4 @@
-"""One figure a workload: T, K and kappa_ratio as log histograms and cumulative curves, first turns shown apart."""
+"""One figure per workload: log histograms and cumulative curves of T, K and kappa_ratio, first turns separate."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEIGHT_IN = 3.9
-COARSER = 4  # bars five to a decade: narrower ones leave gaps between the first whole numbers
+COARSER = 4  # five bars per decade: narrower bars leave gaps between the first whole numbers
 LATER, FIRST = "later turns", "first turns"
 
 
 def draw(data: ReportData, workload: str) -> Figure:
-    """Return the figure of one workload: a column a metric, histogram above, cumulative curve below."""
+    """Return the figure of one workload: a column per metric, histogram at the top, cumulative curve at the bottom."""
     title = f"{workload}: new tokens T, cached tokens K and their ratio"
     figure = style.new_figure(HEIGHT_IN, title, is_sample=data.is_sample)
     axes = figure.subplots(2, len(METRICS), sharex="col", sharey="row", height_ratios=[1.15, 1])
@@ -58,7 +58,7 @@ def _draw_bars(axes: Axes, later: Histogram, first: Histogram, bins: tuple[int, 
 
 
 def _fill(bars: Collection, colour: str, *, is_first: bool) -> None:
-    """Tint later turns and hatch first ones, so that both are seen where they overlap and without colour."""
+    """Tint later turns and hatch first turns, so that both show where they overlap and in black and white."""
     bars.set_alpha(None)
     bars.set_edgecolor(colour)
     bars.set_facecolor("none" if is_first else f"{colour}44")
@@ -68,7 +68,7 @@ def _fill(bars: Collection, colour: str, *, is_first: bool) -> None:
 
 
 def _zeros(later: Histogram, first: Histogram) -> str:
-    """Return what share of turns has no place on a log axis, because the value is 0; empty where each has one."""
+    """Return the share of turns with value 0, which a log axis cannot show; empty if there are none."""
     parts = [
         f"{percent(part.zeros / part.total)} of {kind}"
         for kind, part in (("first", first), ("later", later))
@@ -89,7 +89,7 @@ def _draw_cumulative(axes: Axes, later: Histogram, first: Histogram, bins: tuple
 
 
 def caption(data: ReportData, workload: str) -> str:
-    """Return what the figure shows, in words."""
+    """Return the caption of the figure."""
     later, first = (data.histograms[workload, "prefill_tokens", is_first].total for is_first in (False, True))
     return (
         f"{workload}, counted by {data.tokenizer} ({data.counting}): {first:,} first turns (turn_index 0), "

@@ -1,4 +1,4 @@
-"""The figure of the design questions: kappa_crit and compute bound turns of each model, before and after a change."""
+"""The figure of the design questions: kappa_crit and compute bound turns of each model before and after a change."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Variants = dict[str, list[Row]]
 
 
 def basis_of(data: ReportData) -> str:
-    """Return the basis that is drawn: physical where it has rows, else the first; empty without rows."""
+    """Return the basis to draw: physical if it has rows, else the first; empty without rows."""
     bases = {row["basis"] for row in data.design_questions}
     return "physical" if "physical" in bases else min(bases, default="")
 
 
 def draw(data: ReportData) -> Figure:
-    """Return the figure: a row of panels a question, a row a model, kappa_crit first and then each workload."""
+    """Return the figure: per question a row of panels (kappa_crit, then each workload), with a line per model."""
     questions = _questions(data)
     models = [m for m in data.models if any(row["model"] == m for row in data.design_questions)]
     workloads = workloads_of(data)
@@ -70,7 +70,7 @@ def _percent(rows: list[Row], model: str, workload: str) -> float | None:
 
 
 def _draw_panel(axes: Axes, variants: Variants, values: list[list[float | None]]) -> None:
-    """Draw a marker a variant for each model, a line between them; the first is hollow and on top."""
+    """Draw a marker per variant for each model, with a line between them; the first is hollow and on top."""
     import seaborn as sns  # noqa: PLC0415
 
     for place, of_model in enumerate(zip(*values, strict=True)):
@@ -91,10 +91,10 @@ def _draw_panel(axes: Axes, variants: Variants, values: list[list[float | None]]
 
 
 def _head(axes: Axes, heading: str) -> None:
-    """Write the question over its row of panels, the meaning of the markers below it, and what the panel shows."""
+    """Write the question above its row of panels, then the legend of the markers and the panel's title."""
     from matplotlib.transforms import ScaledTranslation  # noqa: PLC0415
 
-    # Empty lines hold the place of the question and of the legend, which span the whole row.
+    # Empty lines reserve space for the question and the legend, which span the whole row.
     axes.set_title(f"\n\n\n{KAPPA_CRIT.label()}", fontsize=HEAD_PT, pad=3)
     above = axes.transAxes + ScaledTranslation(0, 1.75 * HEAD_PT / 72, axes.figure.dpi_scale_trans)
     handles, labels = axes.get_legend_handles_labels()
@@ -119,7 +119,7 @@ def _label(axes: list[Axes]) -> None:
 
 
 def caption(data: ReportData) -> str:
-    """Return what the figure shows, in words."""
+    """Return the caption of the figure."""
     questions = _questions(data)
     machines = dict.fromkeys(next(iter(variants.values()))[0]["accelerator"] for variants in questions.values())
     return (

@@ -1,4 +1,4 @@
-"""How figures look: palette, markers, sizes, axis labels, and how they are written. What they show stands elsewhere."""
+"""The style of figures (palette, markers, sizes, axis labels) and their output as SVG and PNG."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 SAMPLE_MARK = "sample: generated text"
-WIDTH_IN = 7.2  # between the margins of A4, so that 8 points stay 8 points in print
+WIDTH_IN = 7.2  # the text width of A4, so that 8 points stay 8 points in print
 PNG_DPI = 160
-PLACE_DIGITS = 9  # of the figure's width: far below a dot, far above the last bits of a float
+PLACE_DIGITS = 9  # of the figure's width: far below a pixel, far above the rounding error of a float
 LINE_STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 INK = "#222222"
@@ -34,7 +34,7 @@ _SETTINGS: dict[str, Any] = {
     "figure.titlesize": 10,
     "figure.titleweight": "bold",
     "font.family": "sans-serif",
-    # The font that Matplotlib carries, so that the same tables give the same bytes wherever they are drawn.
+    # The font shipped with Matplotlib, so that the same tables give the same bytes on every machine.
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 8,
     "grid.color": "#dddddd",
@@ -56,7 +56,7 @@ _SETTINGS: dict[str, Any] = {
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """Draw in the style of the report; the process' own settings are as before afterwards."""
+    """Draw in the style of the report; restore the process's settings afterwards."""
     import matplotlib as mpl  # noqa: PLC0415 - seconds to import
     import seaborn as sns  # noqa: PLC0415
 
@@ -66,17 +66,17 @@ def theme() -> Iterator[None]:
 
 
 def colours(count: int) -> list[str]:
-    """Return `count` colours that colour-blind people tell apart (seaborn's `colorblind`), as #rrggbb."""
+    """Return `count` colours that colour-blind people can distinguish (seaborn's `colorblind`), as #rrggbb."""
     import seaborn as sns  # noqa: PLC0415
 
     palette = sns.color_palette("colorblind").as_hex()
-    # Its pale colours (pink, yellow) are left out: they do not stand out from white paper.
+    # Its pale colours (pink, yellow) are left out: they have too little contrast on white paper.
     ordered = [palette[0], palette[3], palette[2], palette[4], palette[1], INK, palette[9], palette[5], palette[7]]
     return [ordered[i % len(ordered)] for i in range(count)]
 
 
 def darker(colour: str) -> str:
-    """Return the colour mixed with black, for text that has to be read on white.
+    """Return the colour mixed with black, for text on white.
 
     >>> darker("#0173b2")
     '#01507d'
@@ -85,9 +85,9 @@ def darker(colour: str) -> str:
 
 
 def new_figure(height_in: float, title: str, *, is_sample: bool) -> Figure:
-    """Return an empty figure of the report's width, titled and marked where it shows the sample.
+    """Return an empty figure of the report's width with a title, marked if it shows the sample.
 
-    It belongs to no window: nothing has to be closed, and no display is needed.
+    It has no window, so it needs no display and no closing.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -99,10 +99,10 @@ def new_figure(height_in: float, title: str, *, is_sample: bool) -> Figure:
 
 
 def _steady_layout() -> ConstrainedLayoutEngine:
-    """Return Matplotlib's constrained layout with places that are equal in every process.
+    """Return Matplotlib's constrained layout with positions that are equal in every process.
 
-    Its solver adds in an order that follows addresses in memory: the last bits of a place differ from one process to
-    the next, and with them the ids in an SVG, which are hashes of places.
+    Its solver sums in the order of memory addresses, so the last bits of a position differ between processes. The ids
+    in an SVG are hashes of positions and would differ too.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
 
@@ -111,7 +111,7 @@ def _steady_layout() -> ConstrainedLayoutEngine:
             margins = super().execute(fig)
             for axes in fig.axes:
                 place = [round(edge, PLACE_DIGITS) for edge in axes.get_position(original=True).bounds]
-                # `set_position` would take the axes out of the next layout, which PNG needs at its own resolution.
+                # `set_position` would exclude the axes from the next layout, which PNG needs at its own resolution.
                 axes._set_position(place)  # type: ignore[attr-defined]  # noqa: SLF001
             return margins
 
@@ -126,14 +126,14 @@ def svg_bytes(figure: Figure) -> bytes:
 
 
 def png_bytes(figure: Figure) -> bytes:
-    """Return the figure as PNG at 160 dots an inch, without dates and versions."""
+    """Return the figure as PNG at 160 dots per inch, without dates and versions."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=PNG_DPI, metadata={"Software": None})
     return buffer.getvalue()
 
 
 def axis_label(field: Field) -> str:
-    """Return the field's label with what its description opens with, which for ratios stands for a unit.
+    """Return the field's label with its symbol or formula, which is the description up to the first colon.
 
     >>> from warehouse.declared.fields import CACHED_TOKENS, KAPPA_RATIO
     >>> axis_label(CACHED_TOKENS), axis_label(KAPPA_RATIO)
@@ -143,7 +143,7 @@ def axis_label(field: Field) -> str:
 
 
 def power_of_ten(exponent: float) -> str:
-    """Return 10 to that power as a reader writes it.
+    """Return 10 to the power `exponent`, written for a tick label.
 
     >>> [power_of_ten(e) for e in (-2, 0, 3, 5, 6)]
     ['0.01', '1', '1k', '100k', '1M']
@@ -152,7 +152,7 @@ def power_of_ten(exponent: float) -> str:
 
 
 def log_axis(axis: XAxis | YAxis, most: int = 10) -> None:
-    """Label an axis that carries log10 of a value with the value itself, at `most` or fewer whole powers of ten."""
+    """Label an axis of log10 values with the values themselves, at no more than `most` whole powers of ten."""
     from matplotlib.ticker import MultipleLocator  # noqa: PLC0415
 
     low, high = axis.get_view_interval()
@@ -161,7 +161,7 @@ def log_axis(axis: XAxis | YAxis, most: int = 10) -> None:
 
 
 def percent_axis(axes: Axes, label: str) -> None:
-    """Make y a share from 0 to 100 %."""
+    """Set the y axis to a share from 0 to 100 %."""
     axes.set_ylim(0, 102)
     axes.set_yticks([0, 25, 50, 75, 100])
     axes.set_ylabel(label)

@@ -1,4 +1,4 @@
-"""The same workload seen another way: three cost models side by side, and `text` beside `chat`."""
+"""Compares three cost models, and the countings `text` and `chat`, on the same workloads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = (("memory_bound_turn_share", "memory bound turns"), ("transfer_time_sha
 
 
 def cost_model_words(data: ReportData) -> str:
-    """Return what t_GPU counts under each cost model, and which one the headlines stand on."""
+    """Return the explanation of t_GPU under each cost model, and the cost model of the headlines."""
     return (
         f"The headlines stand on cost_model {COST_MODEL}. Three cost models say what t_GPU counts. "
         "2n: 2 x active parameters for each new token and nothing else, as the source paper does. "
@@ -29,12 +29,12 @@ def cost_model_words(data: ReportData) -> str:
 
 
 def has_other_models(data: ReportData) -> bool:
-    """Return whether any row stands on another cost model than the headlines."""
+    """Return whether any row has another cost model than the headlines."""
     return any(row["cost_model"] != COST_MODEL for row in data.boundness)
 
 
 def cost_model_grid(data: ReportData) -> Grid:
-    """Return the cost models side by side on the reference platform: a row a workload and model; none without them."""
+    """Return the cost models side by side on the reference platform, a row per workload and model; empty if only 2n."""
     by_cost = {name: data.bound_by(data.counting, name) for name in COST_MODELS}
     columns = ("workload", "model", *(f"{label}, {name}" for _, label in _SHOWN for name in COST_MODELS))
     rows = [
@@ -62,7 +62,7 @@ def _cells(
 
 
 def counting_grid(data: ReportData) -> Grid:
-    """Return `text` beside `chat`: a row a workload and tokenizer that was counted both ways."""
+    """Return `text` against `chat`: a row per workload and tokenizer that was counted both ways."""
     medians = _medians(data)
     turns = {(row["workload"], row["tokenizer"], row["counting"]): row["turns"] for row in data.summary}
     platform = data.reference
@@ -93,7 +93,7 @@ def counting_grid(data: ReportData) -> Grid:
 
 
 def _medians(data: ReportData) -> dict[tuple[str, str, str], float]:
-    """Return the median kappa_ratio of the turns that reuse anything, by workload, tokenizer and counting."""
+    """Return the median kappa_ratio of the turns with K > 0, by workload, tokenizer and counting."""
     chosen = ("kappa_ratio", "reused", 50, 1)
     keys = ("metric", "population", "percentile", "block_tokens")
     rows = [row for row in data.percentiles if tuple(row[key] for key in keys) == chosen]

@@ -1,4 +1,4 @@
-"""The words on method: what is counted, what is assumed, and what is left out."""
+"""The section on method: what is counted, assumed and left out."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def _paragraphs(text: str) -> list[Block]:
 
 
 def section(data: ReportData) -> Section:
-    """Return the section, which says first where the text was generated."""
+    """Return the section; it says first whether the text was generated."""
     sample = [Paragraph(_SAMPLE.strip(), is_warning=True)] if data.is_sample else []
     return Section("Method", [*sample, *_paragraphs(_METHOD)])

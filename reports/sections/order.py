@@ -1,4 +1,4 @@
-"""Puts the page together: which figure and table stands where, and the words between them."""
+"""Builds the page: the order of figures and tables, and the text between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTIONS_FIGURE = "design_questions"
 
 
 def build_page(data: ReportData) -> Page:
-    """Return the whole report, figures drawn."""
+    """Return the whole report with its figures drawn."""
     with style.theme():
         sections = [_first_screen(data), _verdicts(data), _boundness(data), _questions(data), _distributions(data)]
     sections += [
@@ -72,7 +72,7 @@ def _verdicts(data: ReportData) -> Section:
 
 
 def hypothetical_sentences(data: ReportData) -> list[str]:
-    """Return a sentence for each workload with models whose context more than 1 % of its turns exceed."""
+    """Return a sentence for each workload of which more than 1 % of turns exceed the context of any model."""
     sentences = []
     for workload in data.workloads:
         shares = {key[1]: row["over_context_turn_share"] for key, row in data.bound.items() if key[0] == workload}
@@ -105,7 +105,7 @@ def _questions(data: ReportData) -> Section:
         return Section("", [])
     alt = "Markers of kappa_crit and of the compute bound share of each workload, a row a model and variant"
     picture = _picture(figure_questions.draw(data), QUESTIONS_FIGURE, alt, figure_questions.caption(data))
-    # The short table stands first: in print the figure needs a page for itself.
+    # The short table comes first: in print the figure needs a page of its own.
     blocks: list[Block] = [Paragraph(questions.intro(data)), questions.summary_grid(data), picture]
     return Section("Design questions", [*blocks, *questions.model_grids(data)])
 

@@ -1,4 +1,4 @@
-"""What the paper prints beside what reproduces it: every value, misses and measurements called by their name."""
+"""The values that the paper prints and our reproductions, with misses and measurements marked as such."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READING = (
 
 
 def value_grids(data: ReportData) -> list[Grid]:
-    """Return the tables of the report's warehouse, see `grids_of`."""
+    """Return the tables of the report's warehouse; see `grids_of`."""
     return grids_of(data.paper_values)
 
 
@@ -57,17 +57,17 @@ def _row(row: Row) -> tuple[str, ...]:
 
 
 def is_measurement(row: Row) -> bool:
-    """Return whether the paper measured the value on its machine, so that no formula has to give it."""
+    """Return whether the paper measured the value on its machine, so that no formula needs to reproduce it."""
     return bool((row["why"] or "").startswith("measured"))
 
 
 def is_miss(row: Row) -> bool:
-    """Return whether the paper's own inputs do not give the value that it prints."""
+    """Return whether the paper's own inputs fail to give the value that it prints."""
     return bool(row["verdict"] == "differs" and row["workload"] is None and not is_measurement(row))
 
 
 def value_words(row: Row) -> str:
-    """Return the verdict on a printed value, with what kind of value it is where that matters.
+    """Return the verdict on a printed value, with the kind of value if it is a miss or a measurement.
 
     >>> value_words({"verdict": "differs", "workload": None, "why": "a miss: 1 is not 2"})
     'miss: differs'
@@ -86,7 +86,7 @@ def value_words(row: Row) -> str:
 
 
 def summary(data: ReportData) -> str:
-    """Return in numbers how many printed values are reproduced, missed, measured, or wait for their data set."""
+    """Return how many printed values are reproduced, missed, measured, or need a data set that is not built."""
     rows = data.paper_values
     measured = sum(map(is_measurement, rows))
     theirs = [row for row in rows if not is_measurement(row)]

@@ -1,4 +1,4 @@
-"""Tables of what was measured and computed: percentiles, boundness by platform, kappa_crit, published figures."""
+"""Tables of percentiles, boundness by platform, kappa_crit and published figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYS = ("workload", "tokenizer", "counting", "population", "block_tokens")
 
 
 def percentile_grids(data: ReportData) -> list[Grid]:
-    """Return a table of percentiles for each metric; a metric that no workload has gives none."""
+    """Return a table of percentiles for each metric that a workload has."""
     ratio_first = sorted(METRICS, key=lambda metric: metric != "kappa_ratio")
     return [grid for metric in ratio_first if (grid := _percentile_grid(data, metric)).rows]
 
@@ -31,12 +31,12 @@ def _percentile_grid(data: ReportData, metric: str) -> Grid:
 
 
 def _moves_with_blocks(row: Row) -> bool:
-    """Return whether a row with coarser blocks tells something new: the ratio's, over the turns that reuse anything."""
+    """Return whether the report shows a row at coarser blocks: only kappa_ratio over turns with K > 0."""
     return bool(row["metric"] == "kappa_ratio" and row["population"] == "reused")
 
 
 def _metric_label(metric: str) -> str:
-    """Return the metric in words with its unit; context_tokens is no column of turns.
+    """Return the label of a metric with its symbol; context_tokens is not a column of turns.
 
     >>> [_metric_label(m) for m in ("cached_tokens", "context_tokens", "kappa_ratio")]
     ['cached tokens (K)', 'context tokens (K + T)', 'kappa ratio (K / T)']
@@ -48,7 +48,7 @@ def _metric_label(metric: str) -> str:
 
 
 def bound_grids(data: ReportData) -> list[Grid]:
-    """Return the heat map as tables: one a workload, a row a model, a column a platform."""
+    """Return the heat map as tables: one per workload, a row per model, a column per platform."""
     columns = ("model", "turns beyond its context", *map(str, data.platforms))
     grids = []
     for workload in data.workloads:
@@ -84,7 +84,7 @@ def crit_grid(data: ReportData) -> Grid:
 
 
 def comparison_grids(data: ReportData) -> list[Grid]:
-    """Return the published figures with ours: those of hardware, then those of each workload that was built."""
+    """Return the published figures with ours: first of hardware, then of each built workload."""
     groups: dict[str | None, list[Row]] = {name: [] for name in (None, *data.workloads)}
     for row in data.comparison:
         if row["workload"] in groups:
@@ -117,7 +117,7 @@ def _comparison_row(row: Row, source: int) -> tuple[str, ...]:
 
 
 def comparison_words(row: Row) -> str:
-    """Return how a published figure and ours compare; a part of a set and a sample never are.
+    """Return how a published figure and ours compare; a part of a set or a sample is not compared.
 
     >>> full = {"ours": 84.0, "is_full_set": True, "is_asserted": True, "tolerance": 0.05, "within_tolerance": True}
     >>> comparison_words(full), comparison_words({**full, "within_tolerance": False})
@@ -137,7 +137,7 @@ def comparison_words(row: Row) -> str:
 
 
 def not_compared(data: ReportData) -> str:
-    """Return the sentence on workloads that are not compared, empty where each is."""
+    """Return the sentence on workloads that are not compared; empty if all are."""
     partial = sorted(
         {r["workload"] for r in data.comparison if r["workload"] in data.workloads and not r["is_full_set"]}
     )

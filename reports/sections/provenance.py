@@ -1,4 +1,4 @@
-"""Where the numbers come from: files, tokenizers, what was left out, and which code made them."""
+"""Tables of provenance: source files, tokenizers, rejects, and the code that made each series."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warehouse.declared.tables import GENERATIONS, REJECTS, SOURCES, SUMMARY, TO
 
 
 def source_grids(data: ReportData) -> list[Grid]:
-    """Return the files that were read, and by what they are identified."""
+    """Return the files that were read, with their identities."""
     facts = ("workload", "repo_id", "path", "bytes", "records", "licence", "fetched_at")
     identity = ("workload", "path", "revision", "sha256")
     return [
@@ -29,7 +29,7 @@ def tokenizer_grid(data: ReportData) -> Grid:
 
 
 def generation_grid(data: ReportData) -> Grid:
-    """Return which run and code made each series."""
+    """Return the run and code that made each series."""
     names = ("generation", "workload", "tokenizer", "revision", "code_version", "run_id", "started_at", "finished_at")
     return Grid(
         "generations", "Generation and code", _labels(GENERATIONS, names), _cells(data.generations, names), words=-1
@@ -37,7 +37,7 @@ def generation_grid(data: ReportData) -> Grid:
 
 
 def reject_grid(data: ReportData) -> Grid:
-    """Return what was left out: a row a workload, level and reason, with the first example."""
+    """Return the rejects: a row per workload, level and reason, with the first example."""
     names = ("workload", "level", "reason")
     example = ("path", "record", "session_id", "detail")
     columns = (*_labels(REJECTS, names), "left out", *(f"first: {label}" for label in _labels(REJECTS, example)))
@@ -53,7 +53,7 @@ def reject_grid(data: ReportData) -> Grid:
 
 
 def totals_grid(data: ReportData) -> Grid:
-    """Return totals and means of each series, and how many messages hold the string of a special token."""
+    """Return totals and means of each series, and the number of messages that contain a special token's string."""
     names = (
         "workload",
         "tokenizer",
@@ -80,5 +80,5 @@ def _cells(rows: list[Row], names: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _cell(value: object) -> str:
-    """Return a cell; text from outside on one line."""
+    """Return a formatted cell, with text from outside on one line."""
     return shown(cell(value))

@@ -1,4 +1,4 @@
-"""The paper's design questions as tables: kappa_crit, and the share of each workload that is compute bound."""
+"""Tables of the paper's design questions: kappa_crit, and the compute bound share of each workload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warehouse.declared.hardware_fields import KAPPA_CRIT
 
 
 def intro(data: ReportData) -> str:
-    """Return what the tables and the figure show, and on what they stand."""
+    """Return the introduction to the tables and the figure: their content and basis."""
     return (
         "What a faster link, one memory, a latent cache or a smaller one makes of each workload: kappa_crit, and the "
         "share of all turns that is compute bound (t_PCIe <= t_GPU). "
@@ -26,7 +26,7 @@ def intro(data: ReportData) -> str:
 
 
 def summary_grid(data: ReportData) -> Grid:
-    """Return one row a basis and variant: ranges over the headline models."""
+    """Return one row per basis and variant: ranges over the headline models."""
     workloads = workloads_of(data)
     columns = (
         "basis", "question", "variant", "accelerator", f"{KAPPA_CRIT.label()}, range over the models",
@@ -43,7 +43,7 @@ def summary_grid(data: ReportData) -> Grid:
 
 
 def model_grids(data: ReportData) -> list[Grid]:
-    """Return a table for each question: a row a basis, model and variant, a column a workload."""
+    """Return a table for each question: a row per basis, model and variant, a column per workload."""
     found = answers(data)
     return [_model_grid(data, question, found) for question in dict.fromkeys(key[1] for key in found)]
 

@@ -1,4 +1,4 @@
-"""The first screen: what came out, in one sentence and one table; and the verdicts behind it."""
+"""The first screen: the result in one sentence and one table, and the verdicts that it summarises."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HALF = 0.5
 
 
 def sentence(data: ReportData) -> str:
-    """Return the result in one sentence, out of the tables."""
+    """Return the result in one sentence, from the tables."""
     mark = f"{SAMPLE_MARK[0].upper()}{SAMPLE_MARK[1:]}, no result about the data sets. " if data.is_sample else ""
     platform = data.reference
     found = {workload: _rows(data, workload, platform) for workload in data.workloads}
@@ -41,7 +41,7 @@ def _rows(data: ReportData, workload: str, platform: Platform | None) -> list[Ro
 
 
 def basis_note(data: ReportData) -> str:
-    """Return on what basis the headline stands."""
+    """Return the note on the basis and assumptions of the headline."""
     basis = data.reference.basis if data.reference else "physical"
     return (
         f"Basis {basis}, cost_model 2n (t_GPU is 2 x active parameters for each new token and nothing else), bf16 keys "
@@ -54,7 +54,7 @@ def basis_note(data: ReportData) -> str:
 
 
 def first_grid(data: ReportData) -> Grid:
-    """Return the table of the first screen: a row a workload, tokenizer and counting."""
+    """Return the table of the first screen: a row per workload, tokenizer and counting."""
     platforms = [p for p in data.platforms if data.reference and p.hardware == data.reference.hardware]
     columns = (
         *(SUMMARY.field(name).label() for name in ("workload", "tokenizer", "counting", "sessions", "turns")),
@@ -69,7 +69,7 @@ def first_grid(data: ReportData) -> Grid:
 
 
 def parts_sentence(data: ReportData) -> str:
-    """Return which workloads are only parts of the published sets; nothing for full sets, and none for a sample."""
+    """Return the sentence on workloads that are parts of the published sets; empty for full sets and for a sample."""
     if data.is_sample:
         return ""
     parts = [
@@ -106,7 +106,7 @@ def _bound(data: ReportData, row: Row, platform: Platform) -> str:
 
 
 def bound_range(data: ReportData, series: tuple[str, str, str], platform: Platform) -> str:
-    """Return the range over the models of the memory bound turns of a workload, tokenizer and counting, starred."""
+    """Return the range over models of a series' memory bound turns, starred if hypothetical."""
     workload, tokenizer, counting = series
     rows = [
         row
@@ -118,7 +118,7 @@ def bound_range(data: ReportData, series: tuple[str, str, str], platform: Platfo
 
 
 def verdict(row: Row) -> str:
-    """Return what a row of boundness comes to, called hypothetical where its context is exceeded.
+    """Return the verdict of a row of boundness, marked hypothetical if its turns exceed the model's context.
 
     >>> verdict({"memory_bound_turn_share": 0.66, "over_context_turn_share": 0.0})
     'mostly memory bound'
@@ -145,7 +145,7 @@ _VERDICT_COLUMNS = (
 
 
 def verdict_grids(data: ReportData) -> list[Grid]:
-    """Return a table of verdicts for each basis of the reference hardware: a row a workload and model."""
+    """Return a table of verdicts for each basis of the reference hardware: a row per workload and model."""
     if data.reference is None:
         return []
     platforms = [p for p in data.platforms if p.hardware == data.reference.hardware]

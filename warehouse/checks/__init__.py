@@ -1,1 +1,1 @@
-"""Checks over tables: each returns the rows that break it. They only read."""
+"""Checks of tables: each returns the rows that break it. They only read."""

@@ -1,6 +1,6 @@
-"""Checks: what the declared tables say (schema, empty values, bounds, keys), and what must hold between tables.
+"""Checks of one table against its declaration (schema, empty values, bounds, keys), and checks between tables.
 
-Each check returns the rows that break it, so that a person sees what is wrong and not only that something is.
+Each check returns the rows that break it, so a person sees which values are wrong.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ SHOWN_ROWS = 20
 
 @dataclass(frozen=True)
 class Violation:
-    """One rule of a table that rows break: the rule in words, how many rows, and the first of them.
+    """A broken rule of a table: the rule in words, the number of rows that break it, and the first of them.
 
-    `words` says what is wrong where the rule and a number of rows do not.
+    `words` describes the fault where the rule and the number of rows are not enough.
     """
 
     rule: str
@@ -30,7 +30,7 @@ class Violation:
 
     @property
     def sentence(self) -> str:
-        """What is wrong, as a person reads it."""
+        """Return the fault as a sentence."""
         return self.words or f"{counted(self.count, 'row')} break{'s' * (self.count == 1)} the rule `{self.rule}`"
 
 
@@ -44,7 +44,7 @@ def counted(count: int, thing: str) -> str:
 
 
 def violations(table: Table, data: pa.Table) -> list[Violation]:
-    """Return every declared rule that `data` breaks; an empty list where all hold."""
+    """Return every declared rule that `data` breaks; an empty list if all hold."""
     if not data.schema.equals(table.arrow_schema):
         words = f"schema is not the declared one: {_schema_difference(table, data)}"
         return [Violation(words, data.num_rows, data.slice(0, 0), words)]
@@ -97,7 +97,7 @@ def violation(rule: str, rows: pa.Table) -> Violation:
 
 
 def not_monotone(percentiles: pa.Table) -> list[Violation]:
-    """Return the percentiles that are smaller than the one before them of the same series, population and metric."""
+    """Return the percentiles below the previous one of the same series, population and metric."""
     ordered = percentiles.sort_by([(name, "ascending") for name in (*_SERIES, "percentile")])
     labels = [ordered[name].to_numpy(zero_copy_only=False) for name in _SERIES]
     same = np.logical_and.reduce([label[1:] == label[:-1] for label in labels])
@@ -110,17 +110,17 @@ def not_monotone(percentiles: pa.Table) -> list[Violation]:
 
 
 def other_turns(by_tokenizer: dict[str, pa.Table]) -> list[Violation]:
-    """Return the turns of one workload and counting that one tokenizer has and another one has not.
+    """Return the turns of one workload and counting that one tokenizer has and another lacks.
 
     Args:
-        by_tokenizer: tables with `session_id` and `turn_index`; all are compared with the first.
+        by_tokenizer: tables with `session_id` and `turn_index`; each is compared with the first.
     """
     keys = ["session_id", "turn_index"]
     tables = {name: table.select(keys) for name, table in by_tokenizer.items()}
     first, others = next(iter(tables), ""), list(tables)[1:]
     found = []
     for other in others:
-        # Almost always equal, row for row; a join of full sets costs a second.
+        # The tables are almost always equal row for row; a join of full sets costs a second.
         if not tables[first].equals(tables[other]):
             for here, there in ((first, other), (other, first)):
                 alone = (
@@ -133,12 +133,12 @@ def other_turns(by_tokenizer: dict[str, pa.Table]) -> list[Violation]:
 
 
 def other_counts(published: pa.Table, workload: str, measured: dict[str, int]) -> list[Violation]:
-    """Return the published counts of a full set that are not ours: only a part was counted, or upstream changed.
+    """Return the published counts of a full set that differ from ours: only a part was counted, or upstream changed.
 
     Args:
-        published: rows of the table `published`; those asserted with the statistic `count` are compared, exactly.
+        published: rows of the table `published`; asserted rows with the statistic `count` are compared exactly.
         workload: name of the workload.
-        measured: our number by metric: `records`, `sessions`.
+        measured: our count by metric: `records`, `sessions`.
     """
     rows = [
         {"metric": row["metric"], "published": int(row["value"]), "ours": measured[row["metric"]],
@@ -158,7 +158,7 @@ def other_counts(published: pa.Table, workload: str, measured: dict[str, int]) -
 
 
 def other_fingerprints(product: str, found: str, tokenizer: str, expected: str) -> list[Violation]:
-    """Return the row of a product whose counts do not carry the fingerprint of the tokenizer's verified file."""
+    """Return the row of a product whose counts have another fingerprint than the tokenizer's verified file."""
     if found == expected:
         return []
     row = {"product": product, "fingerprint": found, "tokenizer": tokenizer, "expected": expected}
@@ -167,7 +167,7 @@ def other_fingerprints(product: str, found: str, tokenizer: str, expected: str) 
 
 
 def unbalanced(records: dict[str, int], kept: int, rejected: int) -> list[Violation]:
-    """Return the difference between the records read and those kept or rejected, if there is one."""
+    """Return the difference between the records read and the records kept or rejected; empty if they add up."""
     read = sum(records.values())
     if read == kept + rejected:
         return []

@@ -1,6 +1,6 @@
-"""Checks of turns: what K, T and kappa_ratio of one turn must be, and what must hold from a turn to the next one.
+"""Checks of turns: rules for K, T and kappa_ratio of one turn, and rules between a turn and the next.
 
-Each rule finds the rows that break it. A rule is stated once, in `RULES`; checks in the graph are made from it.
+Each rule finds the rows that break it. A rule is stated once, in `RULES`; the checks of the graph are made from it.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ KINDS = ("chat", "documents")
 
 @dataclass(frozen=True)
 class Ordered:
-    """The turns of one series by session and turn_index, and the number of each turn's session."""
+    """The turns of one series, sorted by session and turn_index, with the number of each turn's session."""
 
     turns: pa.Table
     session: Ints
 
     @classmethod
     def of(cls, turns: pa.Table) -> Ordered:
-        """Order the turns of one series, which may come in any order."""
+        """Sort the turns of one series, given in any order."""
         encoded = pa.concat_arrays(turns["session_id"].chunks or [pa.array([], pa.string())]).dictionary_encode()
         session = encoded.indices.to_numpy().astype(np.int64)
         order = np.lexsort((turns["turn_index"].to_numpy(), session))
         return cls(turns.take(pa.array(order)), session[order])
 
     def column(self, name: str) -> Ints:
-        """Return one column; NULL is 0."""
+        """Return one column, with 0 for NULL."""
         column: Ints = pc.fill_null(self.turns[name], 0).to_numpy()
         return column
 
     @property
     def follows(self) -> Bools:
-        """Whether the row before is of the same session."""
+        """Whether the previous row belongs to the same session."""
         same: Bools = np.concatenate(([False], self.session[1:] == self.session[:-1]))
         return same
 
@@ -91,15 +91,15 @@ def _document_changes(ordered: Ordered) -> Bools:
 
 
 def _is_moved(cached: Ints, prefill: Ints, expected: Ints) -> Bools:
-    """Where T would be 0, one token moves from K to T (docs/turns.md, "T is never 0")."""
+    """Return the turns in which one token moved from K to T to avoid T = 0 (docs/turns.md, "T is never 0")."""
     moved: Bools = (cached == expected - 1) & (prefill == 1)
     return moved
 
 
 def _document_tokens(session: Ints, cached: Ints, prefill: Ints) -> Ints:
-    """Return the K that most questions of each document have, of those with T > 1: only T = 1 may have a K of one less.
+    """Return the most frequent K of each document's questions with T > 1; only T = 1 may have one token less.
 
-    Where no question tells, and between numbers that are as frequent, it is the largest.
+    The largest K is taken if no question has T > 1, and among equally frequent ones.
     """
     tells = prefill > 1
     tells |= ~np.isin(session, session[tells])
@@ -107,14 +107,14 @@ def _document_tokens(session: Ints, cached: Ints, prefill: Ints) -> Ints:
     is_unclear = ~np.isin(pairs[0], session[prefill > 1])
     order = np.lexsort((pairs[1], np.where(is_unclear, 1, counts), pairs[0]))
     found = np.zeros(session.max(initial=-1) + 1, np.int64)
-    # The last of a session's pairs, the most frequent one, is the one that stays.
+    # The last assignment wins: a session's most frequent pair is sorted last.
     found[pairs[0][order]] = pairs[1][order]
     return found
 
 
 @dataclass(frozen=True)
 class TurnRule:
-    """A rule of the derivation: its name, what it says, and for which kinds of workload and countings it holds."""
+    """A rule of the derivation: its name, its words, and the kinds of workload and countings that it holds for."""
 
     name: str
     rule: str
@@ -123,7 +123,7 @@ class TurnRule:
     countings: tuple[str, ...] = COUNTINGS
 
 
-# docs/turns.md. By `chat` a template may drop earlier text, so only `text` adds up from turn to turn.
+# See docs/turns.md. Under `chat` a template may drop earlier text, so only `text` adds up from turn to turn.
 RULES = (
     TurnRule("finite", "kappa_ratio is finite", _not_finite),
     TurnRule("kappa_times_t", "kappa_ratio x prefill_tokens = cached_tokens", _not_k),
@@ -143,11 +143,11 @@ def rules_of(kind: str, counting: str) -> tuple[TurnRule, ...]:
 
 
 def turn_violations(turns: pa.Table, kind: str, counting: str) -> dict[str, list[Violation]]:
-    """Return what breaks each rule, by the rule's name; an empty list where it holds.
+    """Return the violations of each rule by the rule's name; an empty list if it holds.
 
     Args:
         turns: rows of one series, in any order.
-        kind: `chat` or `documents`, as the workload says.
+        kind: kind of the workload, `chat` or `documents`.
         counting: `text` or `chat`.
     """
     ordered = Ordered.of(turns)
@@ -159,7 +159,7 @@ def turn_violations(turns: pa.Table, kind: str, counting: str) -> dict[str, list
 
 
 def other_contexts(percentiles: pa.Table, turns: pa.Table) -> list[Violation]:
-    """Return the percentiles of context_tokens, at any block size, that are not those of K + T.
+    """Return the percentiles of context_tokens, at any block size, that differ from those of K + T.
 
     Args:
         percentiles: rows of `percentiles` of one series.

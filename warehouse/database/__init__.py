@@ -1,1 +1,1 @@
-"""DuckDB: build a file, query it, aggregate. The only room that imports duckdb."""
+"""DuckDB: build a file, query it, aggregate. Only this folder imports duckdb."""

@@ -1,4 +1,4 @@
-"""Percentiles and totals of turns, by DuckDB over the turns' Parquet. Exact: nothing is sampled or sketched."""
+"""Percentiles and totals of turns, computed by DuckDB from Parquet. Exact: nothing is sampled or sketched."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def percentiles_of(turns: Path, blocks: Sequence[int] = BLOCK_TOKENS) -> pa.Tabl
 
     Args:
         turns: Parquet file with the rows of one workload, tokenizer and counting.
-        blocks: block sizes in tokens; by default those that are published.
+        blocks: block sizes in tokens; the published ones by default.
 
     Returns:
-        One row for each population, block size, metric and percentile; a metric without any value has none.
+        One row for each population, block size, metric and percentile; none for a metric without values.
     """
     query = " UNION ALL ".join(f"FROM percentiles_of_turns({int(block)})" for block in blocks)
     with in_memory(turns.parent) as connection:
@@ -34,7 +34,7 @@ def percentiles_of(turns: Path, blocks: Sequence[int] = BLOCK_TOKENS) -> pa.Tabl
 
 
 def summary_of(turns: Path, *, special_token_messages: int, is_sample: bool) -> pa.Table:
-    """Return the row of `summary` for one series; none where it has no turns."""
+    """Return the row of `summary` for one series; no row if it has no turns."""
     parameters: dict[str, object] = {
         "turns": one_file(turns),
         "special": special_token_messages,

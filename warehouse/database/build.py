@@ -1,4 +1,4 @@
-"""The DuckDB file: every declared table with its comments, the views and the macros, built in one go."""
+"""Builds the DuckDB file: every declared table with its comments, the views and the macros."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warehouse.errors import KappaError
 from warehouse.formulas.catalogue import formulas
 from warehouse.formulas.macros import macro
 
-# Files of DuckDB 2 are not read by clients of 1.4 and 1.5, which people have; this format is.
+# DuckDB 1.4 and 1.5, which people have, cannot read the file format of DuckDB 2; they read this one.
 STORAGE_VERSION = "v1.4.0"
 _SQL = Path(__file__).parents[1] / "sql"
 PERCENTILES, QUESTIONS = "percentiles", "questions"
@@ -21,11 +21,11 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
     """Write a new database file.
 
     Args:
-        path: where; must not exist.
-        files: for each table that is not a view, the Parquet files whose rows it gets, in that order.
+        path: the new file; must not exist.
+        files: the Parquet files of each table that is not a view, in the order of their rows.
 
     Returns:
-        Rows of each table.
+        Number of rows of each table.
 
     Raises:
         KappaError: a table of `files` is not declared, or the file cannot be written.
@@ -36,7 +36,7 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
         with in_memory(path.parent) as connection:
             connection.execute(f"ATTACH {quoted(str(path))} AS warehouse (STORAGE_VERSION '{STORAGE_VERSION}')")
             connection.execute("USE warehouse")
-            # One transaction: each of the hundreds of comments would else be written through to the disk by itself.
+            # One transaction: otherwise each of the hundreds of comments is flushed to the disk separately.
             connection.execute("BEGIN")
             rows = {name: _fill(connection, table, files[name]) for name, table in _stored().items()}
             add_macros(connection)
@@ -60,7 +60,7 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
 
 
 def add_macros(connection: object) -> None:
-    """Create the formulae as macros in the current database of a connection."""
+    """Create a macro for each formula in the current database of a connection."""
     import duckdb  # noqa: PLC0415
 
     assert isinstance(connection, duckdb.DuckDBPyConnection)

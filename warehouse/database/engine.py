@@ -1,4 +1,4 @@
-"""DuckDB connections: their limits, and its errors in our words. Every connection of kappa is made here."""
+"""DuckDB connections with their limits, and DuckDB's errors as KappaErrors. Every connection of kappa is made here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MEMORY_LIMIT = "1GB"
 THREADS = 2
-# What to do about an error, by DuckDB's own words; the first that fits.
+# The remedy of an error, by a pattern of DuckDB's message; the first match wins.
 _REMEDIES = tuple(
     (re.compile(words), remedy)
     for words, remedy in (
@@ -49,7 +49,7 @@ def _limits() -> dict[str, str | bool | int | float | list[str]]:
 
 @contextlib.contextmanager
 def in_memory(scratch: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a connection without a file, for queries over Parquet; what does not fit in memory goes to `scratch`."""
+    """Yield an in-memory connection for queries over Parquet; rows that do not fit in memory go to `scratch`."""
     import duckdb  # noqa: PLC0415 - half a second
 
     config = _limits() | ({"temp_directory": str(scratch)} if scratch else {})
@@ -60,10 +60,10 @@ def in_memory(scratch: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection
 
 @contextlib.contextmanager
 def read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a connection to a database file that can change nothing: not the file, not any other one.
+    """Yield a read-only connection to a database file; it cannot change any other file either.
 
     Raises:
-        KappaError: the file is no database that this DuckDB reads.
+        KappaError: this DuckDB cannot read the file as a database.
     """
     import duckdb  # noqa: PLC0415 - half a second
 
@@ -83,12 +83,12 @@ def read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, object] | None = None) -> pa.Table:
-    """Run one query and return all its rows."""
+    """Return all rows of a query."""
     return connection.sql(query, params=parameters).to_arrow_table()
 
 
 def matching(relation: Relation, values: Mapping[str, object]) -> Relation:
-    """Return the rows in which each named column has its value; None stands for no condition."""
+    """Return the rows in which each named column has its value; None means any value."""
     import duckdb  # noqa: PLC0415 - half a second
 
     for column, value in values.items():
@@ -99,7 +99,7 @@ def matching(relation: Relation, values: Mapping[str, object]) -> Relation:
 
 
 def checked(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, object] | None = None) -> Relation:
-    """Return the rows of a query that a person wrote, not computed yet.
+    """Return the relation of a query that a person wrote; its rows are not computed yet.
 
     Raises:
         UsageError: there is no statement, or one before the last gives rows.
@@ -120,9 +120,9 @@ def checked(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[
 def stream(
     connection: duckdb.DuckDBPyConnection, query: str, batch_rows: int, form: str = "parquet"
 ) -> pa.RecordBatchReader:
-    """Run a query that a person wrote and return its rows batch by batch, with the values that `form` can show.
+    """Run a query that a person wrote; return its rows in batches, cast as far as the format `form` needs it.
 
-    Several statements may stand there where the last one alone gives rows.
+    The query may have several statements if only the last one returns rows.
 
     Raises:
         UsageError: there is no statement, or one before the last gives rows.
@@ -139,7 +139,7 @@ def stream(
 
 
 def _check_one_answer(statements: list[duckdb.Statement]) -> None:
-    """Raise UsageError where no statement stands there, or where rows of one before the last would be lost."""
+    """Raise UsageError if there is no statement, or if a statement before the last one returns rows."""
     if not statements:
         raise UsageError("there is no query", "the text holds comments alone", "try `kappa sql 'SHOW TABLES'`")
     if any([kind.name for kind in one.expected_result_type] == ["QUERY_RESULT"] for one in statements[:-1]):
@@ -149,7 +149,7 @@ def _check_one_answer(statements: list[duckdb.Statement]) -> None:
 
 
 def _placed(connection: duckdb.DuckDBPyConnection, query: str, error: duckdb.Error) -> duckdb.Error:
-    """Return the error that says where the mistake is: of names and types only `execute` tells that."""
+    """Return the error with its place in the query; for names and types only `execute` reports the place."""
     import duckdb  # noqa: PLC0415 - half a second
 
     if "{" not in str(error):
@@ -161,7 +161,7 @@ def _placed(connection: duckdb.DuckDBPyConnection, query: str, error: duckdb.Err
 
 
 def _told(reader: pa.RecordBatchReader, query: str) -> pa.RecordBatchReader:
-    """Return the same rows; an error while they are computed is told in our words."""
+    """Return the same rows; an error while they are computed becomes a KappaError."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
@@ -173,10 +173,10 @@ def _told(reader: pa.RecordBatchReader, query: str) -> pa.RecordBatchReader:
 
 
 def query_failure(error: Exception, query: str) -> KappaError:
-    """Return DuckDB's own words, with the line and the words of the mistake and what to do about it, as ours."""
+    """Return DuckDB's error as a KappaError: its message, the line and words of the mistake, and a remedy."""
     told, place = str(error), ""
     kind, _, report = told.partition(": ")
-    # The kind of error, then an object with message and place, as `errors_as_json` has it.
+    # With `errors_as_json` the kind of error comes first, then an object with message and place.
     with contextlib.suppress(ValueError, TypeError, KeyError):
         found = json.loads(report)
         told = f"{kind}: {found['exception_message']}"
@@ -186,7 +186,7 @@ def query_failure(error: Exception, query: str) -> KappaError:
 
 
 def _place(query: str, start: int, size: int) -> str:
-    r"""Return a place, in bytes of the query, as line, column and words.
+    r"""Return the line, column and words of a place that is given in bytes of the query.
 
     >>> _place("SELECT 'ä',\n nope", 14, 4)
     '; line 2, column 2, at `nope`'
@@ -199,7 +199,7 @@ def _place(query: str, start: int, size: int) -> str:
 
 
 def one_file(path: Path) -> str:
-    """Return a path as `read_parquet` takes it where it means this file alone: signs of patterns stand for themselves.
+    """Return a path escaped for `read_parquet`, so that it matches only this file and not a pattern.
 
     >>> one_file(Path("/a*b/[c].parquet"))
     '/a[*]b/[[]c].parquet'
@@ -208,5 +208,5 @@ def one_file(path: Path) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error."""
+    """Return the first line of an error's message, or its type if the message is empty."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

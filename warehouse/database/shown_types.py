@@ -1,4 +1,4 @@
-"""Results as text: values that Arrow and Python would show in their own words are cast by DuckDB to its own."""
+"""Results as text: DuckDB casts the values that Arrow and Python would write differently."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _INTEGERS = {f"{sign}{size}" for sign in ("", "u") for size in ("tinyint", "smallint", "integer", "bigint")}
 _PLAIN = _INTEGERS | {"double", "varchar", "null"}
-# What a format takes as it is; all else is cast to VARCHAR.
+# The types that a format takes uncast; all others are cast to VARCHAR.
 _KEPT = {
     "csv": _PLAIN,
     "table": _PLAIN | {"boolean", "hugeint", "decimal"},
@@ -19,11 +19,11 @@ _KEPT = {
 
 
 def shown(relation: duckdb.DuckDBPyRelation, form: str) -> duckdb.DuckDBPyRelation:
-    """Return the relation whose values read as DuckDB casts them to VARCHAR, as far as a format needs it.
+    """Return the relation with its values cast to VARCHAR by DuckDB, as far as the format needs it.
 
     Args:
         relation: any result.
-        form: `table`, `csv`, `json` (lists, structs and maps stay, what is in them is cast) or `parquet` (nothing is).
+        form: `table`, `csv`, `json` (lists, structs and maps stay, their values are cast) or `parquet` (no cast).
     """
     if form not in _KEPT:
         return relation
@@ -40,7 +40,7 @@ def shown(relation: duckdb.DuckDBPyRelation, form: str) -> duckdb.DuckDBPyRelati
 
 
 def _target(kind: DuckDBPyType, form: str) -> str | None:
-    """Return the type to cast to, None where the values are taken as they are."""
+    """Return the type to cast to; None if the values stay as they are."""
     if kind.id in _KEPT[form]:
         return None
     from duckdb import sqltypes  # noqa: PLC0415 - half a second

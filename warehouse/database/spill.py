@@ -1,4 +1,4 @@
-"""Where a query puts rows that do not fit in memory: a folder of its own in the system's temporary one."""
+"""The spill folder of this process, for rows that do not fit in memory; it is in the system's temporary folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PREFIX = "kappa-spill-"
 
 
 class _Folder:
-    """The one folder of this process.
+    """The spill folder of this process.
 
-    DuckDB refuses a second connection of a process to a file where its settings differ from those of the first, so the
-    path stays the same as long as the process lives; the folder is there while a connection is.
+    DuckDB refuses a second connection of a process to a file if its settings differ from those of the first. So the
+    path stays the same for the life of the process; the folder exists while a connection is open.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ _FOLDER = _Folder()
 
 @contextlib.contextmanager
 def spilling() -> Iterator[str]:
-    """Yield the path of a folder that this process holds; an empty text, so no spilling, where none can be made."""
+    """Yield the path of a folder that this process holds; an empty string (no spilling) if none can be made."""
     path = _FOLDER.enter()
     try:
         yield path
@@ -67,7 +67,7 @@ def spilling() -> Iterator[str]:
 
 
 def left_spilled() -> list[Path]:
-    """Return the folders of queries whose process was killed."""
+    """Return the spill folders left by killed processes."""
     folders = sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"))
     found = []
     for folder in folders:
@@ -77,7 +77,7 @@ def left_spilled() -> list[Path]:
 
 
 def remove_left_spilled() -> None:
-    """Remove them."""
+    """Remove the spill folders left by killed processes."""
     for folder in left_spilled():
         with contextlib.suppress(OSError):
             remove_unheld(folder)

@@ -1,1 +1,1 @@
-"""What a table is: fields, units, bounds, tables as code; how a value is written. No rows, no files, no SQL engine."""
+"""Declarations of tables: fields, units, bounds; formats of values. No rows, no files, no SQL engine."""

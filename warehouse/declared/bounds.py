@@ -1,4 +1,4 @@
-"""What figures of models and machines can be at all, each with its reason. A figure outside is in another unit."""
+"""Bounds of the figures of models and machines, each with its reason. A figure outside is in another unit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Range(NamedTuple):
-    """The least and the greatest figure, and why no other one is taken."""
+    """The least and the greatest accepted figure, and the reason."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""The data dictionary as Markdown: what docs/tables.md and Dagster show of a table's declaration."""
+"""The data dictionary as Markdown, for docs/tables.md and Dagster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from warehouse.declared.schema import Table
 
 
 def dictionary(*tables: Table) -> str:
-    """Return a section for each table, and the reasons of rejects where one of them has that column."""
+    """Return a section for each table, and the reject reasons if a table has that column."""
     parts = [_section(table) for table in tables]
     if any(REASON in table.fields for table in tables):
         parts.append(_reasons())

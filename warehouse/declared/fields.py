@@ -1,4 +1,4 @@
-"""The columns of workloads and their counts. What is neither here nor in `hardware_fields` does not exist."""
+"""The columns of workloads and their counts. Those of models and machines are in `hardware_fields`."""
 
 from __future__ import annotations
 

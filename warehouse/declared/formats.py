@@ -1,7 +1,7 @@
-"""How a quantity is written, in the report, the figures and on the terminal alike; and a value of SQL, as it is.
+"""Formats of quantities, the same in the report, the figures and on the terminal; and of raw SQL values.
 
-A larger value is never written as a smaller number. What is not finite is `nan`, `inf`, `-inf`; what is not known `-`.
-An integer within a sentence may be `f"{n:,}"`, which is what `number` gives.
+A larger value is never written as a smaller number. Values that are not finite are `nan`, `inf`, `-inf`; an unknown
+value is `-`. An integer within a sentence may be `f"{n:,}"`, which equals `number`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _SMALL = ((1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 
 
 def number(value: float | Decimal | None) -> str:
-    """Return a number: an integer with all digits, another with four significant ones or all before the point.
+    """Return a number: an integer with all digits, a fraction with four significant digits or all before the point.
 
-    Digits before the point are grouped by commas; from 10^15 and below 10^-4 a fraction is a power of ten.
+    Commas group the digits before the point; a fraction from 10^15 up or below 10^-4 is a power of ten.
 
     >>> [number(v) for v in (None, 0.0, 5129, 29495.8, 156.675, 7.5, 999.96, -12345, 0.000034, 2e15)]
     ['-', '0', '5,129', '29,496', '156.7', '7.5', '1,000', '-12,345', '3.4e-05', '2e+15']
@@ -36,7 +36,7 @@ def number(value: float | Decimal | None) -> str:
 
 
 def exact(value: float) -> str:
-    """Return a number with all its digits, for a figure that somebody printed.
+    """Return a number with all its digits, for a published figure.
 
     >>> [exact(v) for v in (14.3, 1_060_000.0, 3.4e-05, 82)]
     ['14.3', '1,060,000', '3.4e-05', '82']
@@ -45,7 +45,7 @@ def exact(value: float) -> str:
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
-    """Return a share as percent. Only 0 is `0 %` and only 1 is `100 %`; outside of them it says so.
+    """Return a share as percent. Only 0 is `0 %` and only 1 is `100 %`; a share out of range is `< 0 %` or `> 100 %`.
 
     >>> [percent(v) for v in (None, 0, 0.0001, 0.6576, 0.9999, 1, 1.5, -0.1)]
     ['-', '0 %', '< 0.1 %', '65.8 %', '> 99.9 %', '100 %', '> 100 %', '< 0 %']
@@ -80,7 +80,7 @@ def points(gained: float) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """Return a quantity of four digits with a decimal prefix: none for time above 1, none for bytes and FLOP below.
+    """Return a quantity with four digits and a decimal prefix; seconds from 1 up and bytes and FLOP below 1 have none.
 
     >>> quantity(54.4e9, "B/s"), quantity(999_960_000, "B"), quantity(812, "B"), quantity(None, "s")
     ('54.4 GB/s', '1 GB', '812 B', '-')
@@ -91,7 +91,7 @@ def quantity(value: float | None, unit: str) -> str:
         return MISSING
     large = _PREFIXES[-1:] if unit == "s" else _PREFIXES
     prefixes = (*large, *(_SMALL if unit in ("s", "W", "J") else ()))
-    # By the rounded value, so that 999.96 MB is 1 GB.
+    # The rounded value decides, so that 999.96 MB is 1 GB.
     rounded = float(f"{value:.4g}")
     factor, prefix = next((pair for pair in prefixes if abs(rounded) >= pair[0]), prefixes[-1])
     if rounded == 0 or not math.isfinite(rounded):
@@ -100,7 +100,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def yes_or_no(value: bool | None) -> str:
-    """Return yes, no, or - where it is not known."""
+    """Return yes, no, or - if it is not known."""
     return MISSING if value is None else "yes" if value else "no"
 
 
@@ -114,7 +114,7 @@ def moment(value: dt.datetime) -> str:
 
 
 def cell(value: object) -> str:
-    """Return a value of a table for a reader, by its type.
+    """Return a value of a table as a reader sees it, formatted by its type.
 
     >>> [cell(v) for v in (None, True, 1234, 0.5, "a", dt.date(2026, 1, 2))]
     ['-', 'yes', '1,234', '0.5', 'a', '2026-01-02']
@@ -127,7 +127,7 @@ def cell(value: object) -> str:
 
 
 def raw(value: object) -> str:
-    """Return a value of a query with all its digits, as it may be typed into the next query; NULL is nothing.
+    """Return a value of a query with all its digits, fit to be typed into the next query; NULL is empty.
 
     >>> [raw(v) for v in (None, True, 12345, 1 / 3, Decimal("1.50"), "a")]
     ['', 'true', '12345', '0.3333333333333333', '1.50', 'a']
@@ -138,7 +138,7 @@ def raw(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return text that cannot steer a terminal: what is not printable is U+FFFD.
+    r"""Return text that cannot control a terminal: unprintable characters become U+FFFD.
 
     >>> printable("a\nb\x1b[1m") == "a\ufffdb\ufffd[1m"
     True

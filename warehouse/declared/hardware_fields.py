@@ -16,7 +16,7 @@ KV_DTYPES = ("bf16", "fp8")
 COST_MODELS = ("2n", "attention", "full")
 CONFIDENCES = ("high", "medium", "low", "secondary")
 ATTENTIONS = ("gqa", "gqa+swa", "gqa+chunked", "gqa+linear", "mla", "mla+indexer", "mla+linear", "compressed+swa")
-# Their bytes a token include an indexer or are compressed: they do not follow from layers and heads alone.
+# Their bytes/token are compressed or include an indexer, so they do not follow from layers and heads.
 INDEXED_BYTES = ("compressed+swa",)
 LINK_KINDS = ("pcie", "c2c", "unified", "engine", "pageable", "storage", "network", "memory")
 
@@ -26,7 +26,7 @@ def _text(name: str, description: str, values: tuple[str, ...] = ()) -> Field:
 
 
 def _number(name: str, unit: Unit, description: str, can_be: p.Range | None = None) -> Field:
-    """Declare a figure; one that is computed and not typed in has no range of its own."""
+    """Declare a figure; a computed figure has no range of its own."""
     low, high, why = can_be or (0.0, None, "")
     return Field(name, pa.float64(), unit, description, minimum=low, maximum=high, why_bounds=why)
 

@@ -1,4 +1,4 @@
-"""Tables of models and machines, and of workloads on them."""
+"""Tables of models and machines, and of workloads run on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published figures, and views that put ours beside them."""
+"""Published figures, and views that compare ours with them."""
 
 from __future__ import annotations
 

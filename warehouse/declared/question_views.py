@@ -1,4 +1,4 @@
-"""Views that answer questions about turns and sessions; their SQL stands in `sql/NAME.sql`."""
+"""Views that answer questions about turns and sessions; their SQL is in `sql/NAME.sql`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of sourced rows that stand beside models and machines: rules of thumb about copies, traces of others."""
+"""The columns of sourced rows other than models and machines: rules of thumb about copies, published traces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from warehouse.declared import bounds as p
 from warehouse.declared.schema import Field
 from warehouse.declared.units import Unit
 
-# What a rule of thumb is about; neither makes a link, because no machine stands behind it.
+# The subject of a rule of thumb. Neither makes a link, because no machine was measured.
 RULE_SUBJECTS = ("transfer-size", "pageable")
 
 

@@ -1,6 +1,6 @@
-"""What a field and a table are. The declarations themselves stand in `fields`, `hardware_fields` and `tables`.
+"""The classes Field and Table. The declarations are in `fields`, `hardware_fields` and `tables`.
 
-Arrow schemas, DDL, checks, labels and the data dictionary are derived from these two classes and from nothing else.
+Arrow schemas, DDL, checks, labels and the data dictionary are all derived from these two classes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ DUCKDB_TYPES = {
 
 @dataclass(frozen=True)
 class Field:
-    """One column: its name, type, unit and what may stand in it.
+    """One column: its name, type, unit and allowed values.
 
-    `meanings` are those of `values`, in their order; `why_bounds` is the reason of least and greatest value.
+    `meanings` explain `values`, in the same order; `why_bounds` is the reason for the least and the greatest value.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Field:
     why_bounds: str = ""
 
     def or_null(self, description: str = "") -> Field:
-        """Return the same field where a table may leave it empty; `description` says when."""
+        """Return the same field, nullable; `description` says when it is empty."""
         return replace(self, nullable=True, description=description or self.description)
 
     def arrow(self) -> pa.Field:
-        """Return the Arrow field, unit and description in its metadata."""
+        """Return the Arrow field with unit and description in its metadata."""
         return pa.field(self.name, self.type, self.nullable, {"unit": self.unit, "description": self.description})
 
     def ddl(self) -> str:
@@ -53,7 +53,7 @@ class Field:
         return f'"{self.name}" {DUCKDB_TYPES[self.type]}{"" if self.nullable else " NOT NULL"}'
 
     def bounds(self) -> str:
-        """Return what may stand in it: the least and the greatest value, or the values; empty where all may.
+        """Return the allowed values: the least and the greatest, or a list; empty if any value is allowed.
 
         >>> Field("share", pa.float64(), "1", "", minimum=0, maximum=1).bounds()
         '>= 0, <= 1'
@@ -71,7 +71,7 @@ class Field:
         return ": ".join(part for part in (self.bounds(), self.why_bounds) if part)
 
     def comment(self) -> str:
-        """Return all that is declared of the column beyond name and type, as the database tells it.
+        """Return the column's comment in the database: everything declared except name and type.
 
         >>> Field("cached_tokens", pa.int64(), "tokens", "K", minimum=0).comment()
         'K [tokens] (>= 0)'
@@ -93,7 +93,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: what a row is, which columns identify it, and how its Parquet is laid out."""
+    """One table: its grain (one row is ...), its key columns, and the layout of its Parquet."""
 
     name: str
     grain: str
@@ -104,7 +104,7 @@ class Table:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """Arrow schema in declared column order; the table's grain and key are in the metadata."""
+        """Arrow schema in declared column order, with the table's grain and key in the metadata."""
         metadata = {"grain": self.grain, "key": ",".join(self.key)}
         return pa.schema([field.arrow() for field in self.fields], metadata=metadata)
 
@@ -114,23 +114,23 @@ class Table:
         return tuple(field.name for field in self.fields)
 
     def field(self, name: str) -> Field:
-        """Return one field; KeyError where the table has no such column."""
+        """Return one field; KeyError if the table has no such column."""
         return {field.name: field for field in self.fields}[name]
 
     def ddl(self) -> str:
-        """Return CREATE TABLE with its columns, NOT NULL where declared."""
+        """Return CREATE TABLE with the columns, NOT NULL where declared."""
         columns = ",\n  ".join(field.ddl() for field in self.fields)
         return f'CREATE TABLE "{self.name}" (\n  {columns}\n)'
 
     def comments(self) -> list[str]:
-        """Return the COMMENT ON statements: grain of the table, description, unit and bounds of each column."""
+        """Return the COMMENT ON statements: the table's grain, each column's description, unit and bounds."""
         kind = "VIEW" if self.is_view else "TABLE"
         of_columns = ((f'COLUMN "{self.name}"."{field.name}"', field.comment()) for field in self.fields)
         comments = [(f'{kind} "{self.name}"', f"one row: {self.grain}"), *of_columns]
         return [f"COMMENT ON {what} IS {quoted(text)}" for what, text in comments]
 
     def dictionary(self) -> str:
-        """Return the columns as a Markdown table: the page in docs and what Dagster shows."""
+        """Return the columns as a Markdown table, for docs and Dagster."""
         head = "| column | type | unit | NULL | bounds | description |\n|---|---|---|---|---|---|"
         return "\n".join([head, *(_dictionary_line(field) for field in self.fields)])
 
@@ -144,7 +144,7 @@ class Table:
         return data.select(list(self.names)).cast(self.arrow_schema).replace_schema_metadata(self.arrow_schema.metadata)
 
     def rows(self, rows: list[dict[str, object]]) -> pa.Table:
-        """Return `rows` as a table of this schema; a key that is not declared is an error."""
+        """Return `rows` as a table of this schema; an undeclared key is an error."""
         unknown = {key for row in rows for key in row} - set(self.names)
         if unknown:
             raise KeyError(f"table {self.name} declares no column {sorted(unknown)}")

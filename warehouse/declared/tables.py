@@ -1,4 +1,4 @@
-"""The tables of the warehouse as code, all of them. Names and columns are public; people write SQL against them."""
+"""All tables of the warehouse as code. Names and columns are public; people write SQL against them."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ TABLES: dict[str, Table] = {
 
 
 def tables_identity() -> str:
-    """Return 12 hex digits over names, types, units and NULLs of all columns: other tables have another value.
+    """Return a hash (12 hex digits) of the names, types, units and nullability of all columns.
 
-    Descriptions and bounds are not in it: a clearer word makes no older warehouse.
+    Descriptions and bounds are left out: a reworded description does not make a warehouse outdated.
     """
     columns = [
         f"{table.name} {table.is_view} {field.name} {field.type} {field.unit} {field.nullable}"

@@ -1,4 +1,4 @@
-"""Tables of what was fetched, left out, counted and summed up: sources, turns and their statistics."""
+"""Tables of sources, rejects, counts, turns and their statistics."""
 
 from __future__ import annotations
 

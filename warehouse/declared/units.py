@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-# Where one column holds quantities of several kinds, another column of the row decides: `metric`, `rate_unit`, `dtype`.
+# A column with quantities of several kinds takes its unit from another column: `metric`, `rate_unit`, `dtype`.
 Unit = Literal[
     "", "1", "%", "UTC", "tokens", "bytes", "bytes/s", "bytes/token", "FLOP", "FLOP/s", "FLOP/token", "FLOP/byte",
     "byte/FLOP", "W", "of the metric", "of rate_unit", "bytes or rows",

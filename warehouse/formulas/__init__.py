@@ -1,1 +1,1 @@
-"""Every formula of kappa, one pure function each on numbers or arrays. No tables, no files, no units in free text."""
+"""Every formula of kappa, one pure function each, on numbers or arrays. No tables, no files."""

@@ -1,8 +1,8 @@
-"""FLOP of attention over a cached context, one pure function a formula. Each is an SQL macro of the same name too.
+"""FLOP of attention over a cached context, one pure function per formula. Each is also an SQL macro of the same name.
 
 A pair is one new token attending to one token, itself included; T new tokens after K cached ones make
-T K + T (T + 1) / 2 pairs. Counts of tokens are whole numbers below 2^53 and come as numbers or arrays of one shape.
-"Derivation" in a docstring is our own, in one line.
+T K + T (T + 1) / 2 pairs. Token counts are whole numbers below 2^53, given as numbers or as arrays of one shape.
+A source "derivation" is our own, given in one line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def attended_pairs(cached_tokens: Value, prefill_tokens: Value) -> Value:
 def windowed_pairs(cached_tokens: Value, prefill_tokens: Value, window_tokens: float) -> Value:
     """Return the pairs of a rolling window of W tokens: the sum of min(K + i, W) over i = 1 .. T.
 
-    The first n = min(max(W - K, 0), T) new tokens still see everything: n K + n (n + 1) / 2; each later one sees W.
+    The first n = min(max(W - K, 0), T) new tokens see the whole context: n K + n (n + 1) / 2; each later one sees W.
     Source: Mistral 7B, arXiv 2310.06825, section 2.
 
     >>> windowed_pairs(10, 3, 12)
@@ -53,9 +53,9 @@ def windowed_pairs(cached_tokens: Value, prefill_tokens: Value, window_tokens: f
     "(cached_tokens::DOUBLE % chunk_tokens + 1) / 2)"
 )
 def chunked_pairs(cached_tokens: Value, prefill_tokens: Value, chunk_tokens: float) -> Value:
-    """Return the pairs of attention inside fixed chunks of C tokens: the token at place p sees p mod C + 1 tokens.
+    """Return the pairs of attention inside fixed chunks of C tokens: the token at position p sees p mod C + 1 tokens.
 
-    It is G(K + T) - G(K), where the first m tokens have G(m) = (m // C) C (C + 1) / 2 + r (r + 1) / 2, r = m mod C.
+    The sum is G(K + T) - G(K); the first m tokens have G(m) = (m // C) C (C + 1) / 2 + r (r + 1) / 2, r = m mod C.
     Source: chunked local layers of Llama 4, its config's attention_chunk_size.
 
     >>> chunked_pairs(2, 3, 4)
@@ -74,7 +74,7 @@ def _pairs_in_chunks(tokens: Value, chunk_tokens: float) -> Value:
 def attention_flops_per_pair(layers: float, heads: float, head_dim: float, v_head_dim: float) -> float:
     """Return alpha in FLOP per pair: 2 L n_h (d_qk + d_v); with d_qk = d_v = d_h it is 4 L n_h d_h.
 
-    One multiplication and one addition each for the score and for the weighted sum.
+    The score and the weighted sum each take one multiplication and one addition per element.
     Source: derivation: 2 d_qk for a score, 2 d_v for its part of the sum, in each head of each layer.
 
     >>> attention_flops_per_pair(80, 64, 128, 128)
@@ -133,8 +133,8 @@ def mla_attention_flops(
 ) -> Value:
     """Return FLOP of MLA in the cheaper of its two forms, for the same cache.
 
-    Expanded: alpha pairs + K x the up-projection of a cached latent (that of new tokens is in the parameters).
-    Absorbed: alpha' pairs, nothing to expand. Few new tokens favour the absorbed form.
+    Expanded: alpha x pairs + K x the up-projection of a cached latent (that of new tokens is in the parameters).
+    Absorbed: alpha' x pairs, without an up-projection. Few new tokens favour the absorbed form.
     Source: DeepSeek-V2, arXiv 2405.04434, section 2.1.
     """
     pairs = attended_pairs(cached_tokens, prefill_tokens)
@@ -148,7 +148,7 @@ def indexer_flops_per_pair(layers: float, index_heads: float, index_head_dim: fl
     """Return FLOP of an indexer's score of one pair: 2 L H_I (d_I + 1).
 
     Source: DeepSeek-V3.2, transformers 5.24.0 models/deepseek_v32: the score is the sum over heads of w ReLU(q k), that
-    is 2 d_I for the product and 2 for its weighed sum.
+    is 2 d_I for the product and 2 for its weighted sum.
 
     >>> indexer_flops_per_pair(61, 64, 128)
     1007232
@@ -170,10 +170,10 @@ def sparse_mla_flops(  # noqa: PLR0913, PLR0917 - two counts of pairs, and what 
     absorbed_flops_per_pair: float,
     indexer_flops_per_pair: float,
 ) -> Value:
-    """Return FLOP of MLA behind an indexer: it scores every pair, and MLA computes those that it picked.
+    """Return FLOP of sparse MLA: the indexer scores every pair, and MLA computes the pairs that it picked.
 
-    Picked pairs are the sum of min(K + i, k) over i = 1 .. T, as in a window of k tokens, wherever they stand. MLA
-    takes the cheaper of its two forms, as in `mla_attention_flops`; the expanded one at most expands all K.
+    Picked pairs are the sum of min(K + i, k) over i = 1 .. T, as in a window of k tokens, at any positions. MLA takes
+    the cheaper of its two forms, as in `mla_attention_flops`; the expanded form expands at most all K.
     Source: DeepSeek-V3.2, transformers 5.24.0 models/deepseek_v32, index_topk.
 
     >>> sparse_mla_flops(10, 36.0, 24.0, 4, 2, 5, 1)
@@ -188,8 +188,8 @@ def sparse_mla_flops(  # noqa: PLR0913, PLR0917 - two counts of pairs, and what 
 def prefill_flops(prefill_tokens: Value, layer_params: float, head_params: float, attention_flops: Value) -> Value:
     """Return F(T given K) in FLOP: 2 N_layers T + 2 N_head + attention.
 
-    The embedding is a look-up, and the head is computed for the last token alone.
-    Source: derivation: 2 FLOP a parameter that a token is multiplied with, and attention beside it.
+    The embedding is a look-up, and the head is computed only for the last token.
+    Source: derivation: 2 FLOP for each parameter that multiplies a token, plus attention.
 
     >>> prefill_flops(10.0, 100, 50, 7.0)
     2107.0

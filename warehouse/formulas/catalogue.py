@@ -1,4 +1,4 @@
-"""All formulae by name: the public functions of the modules that hold one function a formula, in their order."""
+"""All formulae by name: the public functions of the formula modules, in their order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODULES = (kappa, attention, kv_bytes, weights, serving)
 
 
 def formulas() -> dict[str, Callable[..., Any]]:
-    """Return every formula by its name, which is that of its SQL macro too."""
+    """Return every formula by its name, which is also the name of its SQL macro."""
     return {
         name: function
         for module in MODULES
@@ -22,12 +22,12 @@ def formulas() -> dict[str, Callable[..., Any]]:
 
 
 def first_words(function: Callable[..., Any]) -> str:
-    """Return what a formula's docstring says first, on one line."""
+    """Return the first paragraph of a formula's docstring, on one line."""
     return " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
 
 
 def source_of(function: Callable[..., Any]) -> str:
-    """Return where a formula comes from, as its docstring says, on one line; empty where it does not say."""
+    """Return a formula's source as its docstring gives it, on one line; empty if it gives none."""
     text = inspect.getdoc(function) or ""
     paragraph = next((part for part in text.split("\n\n") if "Source: " in part), "")
     return " ".join(paragraph.partition("Source: ")[2].split())

@@ -1,7 +1,7 @@
-"""The formulae between a workload and a machine, one pure function each. Tables and turns are elsewhere.
+"""The formulae of kappa_ratio, kappa_crit and TTFT, one pure function each.
 
-Each docstring ends in its units and its source; "analytical model" is that section of arXiv 2601.19910.
-Each is an SQL macro of the same name in the database; `attention`, `cache`, `weights` and `serving` hold the others.
+Each docstring gives units and source; "analytical model" is that section of arXiv 2601.19910.
+Each is also an SQL macro of the same name; `attention`, `kv_bytes`, `weights` and `serving` hold the others.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def gqa_kv_bytes_per_token(
 ) -> float:
     """Return bytes/token of a grouped-query cache: layers x kv_heads x (head_dim + v_head_dim) x element_bytes.
 
-    Source: derivation: each layer keeps one key and one value of each key-value head.
+    Source: derivation: each layer stores one key and one value for each key-value head.
 
     >>> gqa_kv_bytes_per_token(80, 8, 128, 128, 2)
     327680
@@ -83,7 +83,7 @@ def mla_kv_bytes_per_token(layers: float, kv_lora_rank: float, qk_rope_head_dim:
 
 @formula("2 * active_params::DOUBLE")
 def flops_per_token(active_params: float) -> float:
-    """Return F_pfl in FLOP/token: 2 x active parameters, one multiplication and one addition each; no attention.
+    """Return F_pfl in FLOP/token: 2 x active parameters (a multiplication and an addition each), without attention.
 
     Source: arXiv 2601.19910, analytical model: F_pfl = 2 N_active.
     """
@@ -92,7 +92,7 @@ def flops_per_token(active_params: float) -> float:
 
 @formula("flops_per_token::DOUBLE / kv_bytes_per_token")
 def kappa_m(flops_per_token: float, kv_bytes_per_token: float) -> float:
-    """Return F_pfl / B_kv in FLOP/byte: work for a new token per byte to load for a cached one.
+    """Return F_pfl / B_kv in FLOP/byte: FLOP to compute a new token per byte to load for a cached one.
 
     Source: arXiv 2601.19910, analytical model.
     """
@@ -101,7 +101,7 @@ def kappa_m(flops_per_token: float, kv_bytes_per_token: float) -> float:
 
 @formula("bytes_per_s::DOUBLE / flop_per_s")
 def kappa_hw(bytes_per_s: float, flop_per_s: float) -> float:
-    """Return BW / C_eff in byte/FLOP: bytes that the link brings while the accelerator does one operation.
+    """Return BW / C_eff in byte/FLOP: bytes that the link transfers while the accelerator does one FLOP.
 
     Source: arXiv 2601.19910, analytical model.
     """
@@ -119,10 +119,10 @@ def kappa_crit(kappa_m_flop_per_byte: float, kappa_hw_byte_per_flop: float) -> f
 
 @formula("(1 / tensor_parallel::DOUBLE) / greatest(1 / tensor_parallel::DOUBLE, 1 / kv_heads::DOUBLE)")
 def tensor_parallel_factor(tensor_parallel: int, kv_heads: int) -> float:
-    """Return what kappa_crit is multiplied by, dimensionless, where `tensor_parallel` GPUs share each layer and its KV.
+    """Return the factor of kappa_crit, dimensionless, if `tensor_parallel` GPUs share each layer and its KV.
 
-    Each, over its own link, computes 1 / tp of the FLOP and loads max(1 / tp, 1 / kv_heads) of the bytes, for a
-    key-value head is not split but repeated; a latent cache (MLA) is repeated on every GPU, as with one head.
+    Each GPU computes 1 / tp of the FLOP and loads max(1 / tp, 1 / kv_heads) of the bytes over its own link. A key-value
+    head is not split but repeated; a latent cache (MLA) is repeated on every GPU, as with one head.
     Source: derivation: (1 / tp) / max(1 / tp, 1 / kv_heads) is the ratio of the two shares.
 
     >>> tensor_parallel_factor(8, 8), tensor_parallel_factor(8, 4), tensor_parallel_factor(8, 1)
@@ -142,7 +142,7 @@ def pcie_overhead(kappa_ratio: float, kappa_crit: float) -> float:
 
 @formula("pcie_overhead::DOUBLE / (1 + pcie_overhead)")
 def transfer_share(pcie_overhead: float) -> float:
-    """Return the share of TTFT that is transfer, 0 to 1: POH / (1 + POH).
+    """Return the transfer share of TTFT, 0 to 1: POH / (1 + POH).
 
     Source: derivation: t_PCIe / (t_PCIe + t_GPU), both divided by t_GPU.
     """
@@ -169,7 +169,7 @@ def compute_s(prefill_tokens: Value, flops_per_token: float, flop_per_s: float) 
 
 @formula("transfer_s::DOUBLE + compute_s")
 def ttft_s(transfer_s: float, compute_s: float) -> float:
-    """Return the time to first token in seconds, transfer and compute one after the other: t_PCIe + t_GPU.
+    """Return the time to first token in seconds, with compute after transfer: t_PCIe + t_GPU.
 
     Source: arXiv 2601.19910, analytical model.
     """
@@ -178,7 +178,7 @@ def ttft_s(transfer_s: float, compute_s: float) -> float:
 
 @formula("pool_tokens::DOUBLE / (1 + kappa_ratio)")
 def scheduled_tokens(pool_tokens: float, kappa_ratio: float) -> float:
-    """Return T_sched, new tokens per iteration where the KV pool is the limit: pool_tokens / (1 + kappa_ratio).
+    """Return T_sched, new tokens per iteration if the KV pool is the limit: pool_tokens / (1 + kappa_ratio).
 
     It equals T x pool_bytes / (B_kv x (K + T)) with pool_tokens = pool_bytes / B_kv.
     Source: arXiv 2601.19910, analytical model of the scheduler.

@@ -1,4 +1,4 @@
-"""The SQL of each formula, declared where its Python is: one macro of the same name, with the same arguments."""
+"""The SQL of each formula, declared next to its Python: a macro with the same name and arguments."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SQL: dict[str, str] = {}
 
 
 def formula(sql: str) -> Callable[[F], F]:
-    """Declare a formula with its SQL over the same arguments, equal to the last bit.
+    """Declare a formula's SQL over the same arguments; it must equal the Python to the last bit.
 
-    The SQL uses no other macro, so that it also works in an attached database.
+    The SQL uses no other macro, so it also works in an attached database.
     """
 
     def declare(function: F) -> F:
@@ -24,10 +24,10 @@ def formula(sql: str) -> Callable[[F], F]:
 
 
 def macro(function: Callable[..., Any]) -> str:
-    """Return CREATE MACRO of a formula.
+    """Return the CREATE MACRO statement of a formula.
 
     Raises:
-        KeyError: the function is declared without SQL.
+        KeyError: the function has no declared SQL.
     """
     name = function.__name__
     return f"CREATE MACRO {name}({', '.join(inspect.signature(function).parameters)}) AS {_SQL[name]};"

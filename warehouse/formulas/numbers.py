@@ -1,4 +1,4 @@
-"""Numbers and arrays alike: the formulae take a Python number or an array of them and return the same kind."""
+"""Minimum and maximum of numbers or arrays: the formulae take either and return the same kind."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Value = TypeVar("Value", float, Floats)
 
 
 def least(first: Any, second: Any) -> Any:  # noqa: ANN401 - a number or an array, whichever comes in
-    """Return the smaller of two, element by element where one is an array."""
+    """Return the smaller of two, element by element for arrays."""
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         return np.minimum(first, second)
     return min(first, second)
 
 
 def greatest(first: Any, second: Any) -> Any:  # noqa: ANN401 - a number or an array, whichever comes in
-    """Return the larger of two, element by element where one is an array."""
+    """Return the larger of two, element by element for arrays."""
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         return np.maximum(first, second)
     return max(first, second)

@@ -1,6 +1,6 @@
-"""What a link, a scheduler and a power supply make of turns, one pure function a formula, each an SQL macro too.
+"""TTFT, bandwidth, break-even and energy of turns, one pure function per formula. Each is also an SQL macro.
 
-"Derivation" in a docstring is our own, in one line.
+A source "derivation" is our own, given in one line.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from warehouse.formulas.numbers import greatest, least
 
 @formula("greatest(transfer_s::DOUBLE, compute_s) + least(transfer_s::DOUBLE, compute_s) / layers")
 def layerwise_ttft_s(transfer_s: float, compute_s: float, layers: float) -> float:
-    """Return the time to first token in seconds where a layer is loaded while the one before it computes.
+    """Return the time to first token in seconds if each layer is loaded while the previous one computes.
 
-    max(t_x, t_c) + min(t_x, t_c) / L: all but one layer of the shorter hides behind the longer.
+    max(t_x, t_c) + min(t_x, t_c) / L: the longer time overlaps all but one layer of the shorter.
     Source: pipelined loading, CachedAttention, USENIX ATC 2024.
 
     >>> layerwise_ttft_s(8.0, 4.0, 4)
@@ -30,8 +30,8 @@ def layerwise_ttft_s(transfer_s: float, compute_s: float, layers: float) -> floa
 def write_back_s(new_tokens: float, kv_bytes_per_token: float, to_host_bytes_per_s: float) -> float:
     """Return the time to store the keys and values of new tokens in host memory, in seconds: n x B_kv / BW_to_host.
 
-    New are prefilled and generated tokens alike. The direction is the other one, so it delays a load only where
-    both directions together exceed what the link carries at once.
+    New tokens are both prefilled and generated. The transfer runs in the opposite direction, so it delays a load only
+    if both directions together exceed the duplex bandwidth of the link.
     Source: derivation: bytes over bytes per second.
 
     >>> write_back_s(100, 1e6, 1e9)
@@ -44,9 +44,9 @@ def write_back_s(new_tokens: float, kv_bytes_per_token: float, to_host_bytes_per
     "1 / ((1 - tier_share::DOUBLE) / link_bytes_per_s + tier_share::DOUBLE / least(tier_bytes_per_s, link_bytes_per_s))"
 )
 def tiered_bytes_per_s(link_bytes_per_s: float, tier_bytes_per_s: float, tier_share: float) -> float:
-    """Return the rate, in bytes/s, of a load of which `tier_share` (0 to 1) lies in a slower tier (NVMe, remote).
+    """Return the rate, in bytes/s, of a load of which `tier_share` (0 to 1) is in a slower tier (NVMe, remote).
 
-    What lies in the tier comes at min(tier, link), for it still has to cross the link: the harmonic mean
+    Bytes from the tier also cross the link, so they load at min(tier, link). The rate is the harmonic mean
     1 / ((1 - s) / BW_link + s / min(BW_tier, BW_link)).
     Source: derivation: the times of the two parts add up.
 
@@ -71,7 +71,7 @@ def needed_bytes_per_s(kv_bytes: float, compute_s: float) -> float:
 
 @formula("CASE WHEN kv_bytes_per_request > 0 THEN bytes_per_s::DOUBLE / kv_bytes_per_request ELSE 'inf'::DOUBLE END")
 def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
-    """Return how many requests a second a link carries: BW / bytes a request; infinite where nothing is loaded.
+    """Return the requests per second that a link carries: BW / bytes per request; infinite if nothing is loaded.
 
     Source: derivation: bytes per second over bytes.
 
@@ -83,7 +83,7 @@ def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
 
 @formula("2 * layer_params::DOUBLE + flops_per_pair::DOUBLE * (cached_tokens + 1) / 2")
 def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_per_pair: float) -> float:
-    """Return FLOP per cached token to compute K tokens again instead of loading them: 2 N_layers + alpha (K + 1) / 2.
+    """Return FLOP per cached token to recompute K tokens instead of loading them: 2 N_layers + alpha (K + 1) / 2.
 
     Source: derivation: (F(K + T given 0) - F(T given K)) / K of full attention, the same for every T.
 
@@ -95,7 +95,7 @@ def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_p
 
 @formula("kv_bytes_per_token::DOUBLE * flop_per_s / recompute_flops_per_token")
 def break_even_bytes_per_s(kv_bytes_per_token: float, recompute_flops_per_token: float, flop_per_s: float) -> float:
-    """Return the bandwidth above which loading is faster than computing again: B_kv C_eff / FLOP a cached token.
+    """Return the bandwidth, in bytes/s, above which loading beats recomputing: B_kv C_eff / FLOP per cached token.
 
     Source: derivation: K B_kv / BW = K FLOP / C_eff, solved for BW.
 
@@ -112,7 +112,7 @@ def break_even_bytes_per_s(kv_bytes_per_token: float, recompute_flops_per_token:
 def crossover_cached_tokens(
     kv_bytes_per_token: float, bytes_per_s: float, flop_per_s: float, layer_params: float, flops_per_pair: float
 ) -> float:
-    """Return the K, in tokens, from which on loading is faster than computing again; 0 where it always is.
+    """Return the K, in tokens, above which loading is faster than recomputing; 0 if loading is always faster.
 
     Source: derivation: 2 N_layers + alpha (K + 1) / 2 = B_kv C_eff / BW of full attention, solved for K.
 
@@ -126,11 +126,11 @@ def crossover_cached_tokens(
 
 @formula("(idle_w::DOUBLE * transfer_s + busy_w::DOUBLE * compute_s) * tensor_parallel")
 def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float, tensor_parallel: float) -> float:
-    """Return the energy of a turn in joules, of all GPUs: idle power while it loads, busy power while it computes.
+    """Return the energy of a turn in joules, of all GPUs: idle power while loading, busy power while computing.
 
-    The two powers are those of one GPU; each of `tensor_parallel` draws them for the whole time.
-    Source: derivation: power times time; that a loading GPU draws its idle power is read off the power traces of
-    arXiv 2601.19910, 22 to 28 % of the TDP while memory bound. The two powers are inputs.
+    The two powers are inputs, each of one GPU; each of the `tensor_parallel` GPUs draws them for the whole time.
+    Source: derivation: power times time. That a loading GPU draws its idle power is read off the power traces of
+    arXiv 2601.19910: 22 to 28 % of the TDP while memory bound.
 
     >>> energy_j(100, 700, 0.9, 0.1, 1), energy_j(100, 700, 0.9, 0.1, 8)
     (160.0, 1280.0)
@@ -140,7 +140,7 @@ def energy_j(idle_w: float, busy_w: float, transfer_s: float, compute_s: float, 
 
 @formula("(idle_w::DOUBLE * transfer_share + busy_w::DOUBLE * (1 - transfer_share)) * tensor_parallel")
 def average_power_w(idle_w: float, busy_w: float, transfer_share: float, tensor_parallel: float) -> float:
-    """Return the mean power of a turn in watts, of all GPUs: idle x share of transfer + busy x the rest, each GPU's.
+    """Return the mean power of a turn in watts, of all GPUs: (idle x transfer share + busy x the rest) x GPUs.
 
     Source: derivation: the energy of a turn over its TTFT.
 

@@ -1,6 +1,6 @@
-"""Reading the weights: the floor under the time of a small prefill. Each function is an SQL macro of the same name.
+"""Time to read the weights, a floor under a small prefill. Each function is also an SQL macro of the same name.
 
-"Derivation" in a docstring is our own, in one line.
+A source "derivation" is our own, given in one line.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from warehouse.formulas.macros import formula
 from warehouse.formulas.numbers import Value, greatest
 
-# Assumption of cost model `full`: matrices in bf16, as the FLOP rates are.
+# Cost model `full` assumes bf16 weights, as the FLOP rates do.
 WEIGHT_BYTES = 2
 
 
@@ -20,12 +20,12 @@ WEIGHT_BYTES = 2
 def touched_params(
     total_params: float, active_params: float, experts: float, experts_per_token: float, prefill_tokens: Value
 ) -> Value:
-    """Return how many parameters T tokens are expected to pass through together, each drawing k of E experts.
+    """Return the expected number of parameters that T tokens read together, if each is routed to k of E experts.
 
-    With e = (N - N_a) / (E - k) parameters an expert and N_a - k e shared ones it is
+    With e = (N - N_a) / (E - k) parameters per expert and N_a - k e shared ones it is
     N_a - k e + E e (1 - (1 - k / E)^T): N_a for one token, all N for many. A dense model has E = k = 1 and N = N_a.
-    The draws are taken as even and independent, which overstates the floor where experts are favoured.
-    Source: derivation: an expert is drawn by none of T tokens with the chance (1 - k / E)^T.
+    Routing is assumed uniform and independent, which overstates the floor if some experts are favoured.
+    Source: derivation: no token of T is routed to a given expert with probability (1 - k / E)^T.
 
     >>> touched_params(100.0, 60.0, 4, 2, 1.0), touched_params(100.0, 60.0, 4, 2, 2.0), touched_params(7, 7, 1, 1, 5.0)
     (60.0, 80.0, 7.0)
@@ -37,7 +37,7 @@ def touched_params(
 
 @formula("params::DOUBLE * weight_bytes / hbm_bytes_per_s")
 def weights_s(params: Value, weight_bytes: float, hbm_bytes_per_s: float) -> Value:
-    """Return the time to read parameters from the accelerator's memory once, in seconds: N x bytes / BW_hbm.
+    """Return the time, in seconds, to read the parameters once from the accelerator's memory: N x bytes / BW_hbm.
 
     Source: derivation: bytes over bytes per second.
 

@@ -1,1 +1,1 @@
-"""The sourced CSV rows of models, machines and links, and a user's own: read and checked. No computing of answers."""
+"""Reads and checks the sourced CSV rows of models, machines and links, and a user's own rows."""

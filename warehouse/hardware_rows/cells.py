@@ -1,4 +1,4 @@
-"""One cell of a sourced row: its text becomes a typed value; an error names file, row and column."""
+"""Parses one cell of a sourced row into a typed value; an error names file, row and column."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _KINDS = {
 
 
 def failure(path: Path, row: int, column: str, why: str) -> KappaError:
-    """Return the error for one place of a file; the header is row 1."""
+    """Return the error for one cell of a file; the header is row 1."""
     return KappaError(f"{path} is not usable", f"row {row}, column {column}: {why}", "correct the file")
 
 
 def shown(text: str) -> str:
-    """Return a cell as a message quotes it: a long one is cut.
+    """Return a cell quoted for a message; a long one is cut.
 
     >>> shown("x" * 100)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
@@ -40,13 +40,13 @@ def shown(text: str) -> str:
 
 
 def typed_value(path: Path, row: int, field: Field, cell: str) -> object:
-    """Return a cell as its field declares it, None for an empty one that may be.
+    """Return a cell's value in the type of its field; None for an empty cell of a nullable field.
 
-    A figure is a bare number in the declared unit, 989.5e12 or 70.5e9 alike, or carries a unit of the same quantity:
+    A figure is a bare number in the declared unit (989.5e12, 70.5e9) or has a unit of the same quantity:
     `989.5 TFLOP/s`, `64 GB/s`, `400 Gb/s`, `80 GiB`.
 
     Raises:
-        KappaError: it is empty, holds a character that cannot be seen, is of another type, or out of bounds.
+        KappaError: it is empty, holds an invisible character, has another type, or is out of bounds.
     """
     text = cell.strip()
     if not text:
@@ -83,7 +83,7 @@ def _parsed(field: Field, text: str) -> object:
         return value
     if not value.is_integer():
         raise ValueError(text)
-    # Above 2^53 a float drops digits that may be written out.
+    # A float loses digits of a whole number above 2^53.
     return int(text) if text.lstrip("+-").isdigit() else int(value)
 
 

@@ -1,6 +1,6 @@
-"""What the figures of one row say about each other: none is above another that bounds it, and a model fits its shape.
+"""Consistency of one row: no figure is above another that bounds it, and a model's figures fit its shape.
 
-Nothing is refused for what a name or another row makes likely: a relation stands here only if it cannot be otherwise.
+Only impossible rows are refused; a row that its name or another row makes unlikely is accepted.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from warehouse.hardware_rows.shapes import Broken, Values, broken_shape
 
 
 class Bound(NamedTuple):
-    """A figure is at most `factor` times another one; where either is empty, nothing is said."""
+    """A figure is at most `factor` times another one; not checked if either is empty."""
 
     column: str
     other: str
     factor: float = 1.0
 
 
-# A measurement may exceed a data sheet a little, where a chip boosts above its stated clock.
+# A measurement may exceed a data sheet a little if a chip boosts above its stated clock.
 _BOOST, _NOISE = 1.25, 1.02
 _BOUNDS = (
     Bound("dense_bf16_flop_per_s", "sparse_bf16_flop_per_s"),
@@ -36,7 +36,7 @@ _BOUNDS = (
     Bound("head_params", "active_params"),
     Bound("experts_per_token", "experts"),
     Bound("kv_heads", "heads"),
-    # Of a measured machine, the peaks of the accelerator and the link that it names.
+    # A measured machine is bounded by the peaks of the accelerator and the link that it names.
     Bound("bf16_flop_per_s", "accelerator.dense_bf16_flop_per_s", _BOOST),
     Bound("fp8_flop_per_s", "accelerator.dense_fp8_flop_per_s", _BOOST),
     Bound("hbm_bytes_per_s", "accelerator.hbm_bytes_per_s", _BOOST),
@@ -46,13 +46,13 @@ _BOUNDS = (
 
 
 def figure(values: Values, column: str) -> float | None:
-    """Return a figure of a row; None where it is empty or the table has no such column."""
+    """Return a figure of a row; None if it is empty or the table has no such column."""
     value = values.get(column)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def contradiction(values: Values) -> Broken:
-    """Return the column of a row that another one contradicts, and why; None where all fit."""
+    """Return the column of a row that contradicts another one, and why; None if all fit."""
     for column, other, factor in _BOUNDS:
         value, bound = figure(values, column), figure(values, other)
         if value is not None and bound is not None and value > factor * bound:

@@ -1,4 +1,4 @@
-"""The CSV files of sourced rows: which there are, and their cells by row. What the cells say is not known here."""
+"""Finds the CSV files of sourced rows and reads their rows; `cells` parses each cell."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from warehouse.hardware_rows.reference_tables import USER_TABLES
 from warehouse.home.layout import USER_FOLDER
 
 FOLDER = Path(__file__).parents[1] / "reference"
-# Far above any file of rows, far below what would fill the memory.
+# Far above the size of any file of rows, far below the size of memory.
 MOST_BYTES = 4 * 2**20
 _FILES = {f"{table}.csv" for table in USER_TABLES}
 _CALL_IT = f"call it one of {', '.join(USER_TABLES)} (.csv)"
 
 
 class Placed(NamedTuple):
-    """A row with its file and its line; the header is line 1."""
+    """A row with its file and line; the header is line 1."""
 
     path: Path
     number: int
@@ -31,15 +31,15 @@ class Placed(NamedTuple):
 
 
 def user_folder(home: Path) -> Path:
-    """Return where a home folder keeps its user's rows."""
+    """Return the folder of a user's own rows in a home folder."""
     return home / USER_FOLDER
 
 
 def user_files(user: Path | None) -> list[Path]:
-    """Return the CSV files of a user's own rows, by name; see `unread_files` for those of other kinds.
+    """Return the CSV files of a user's own rows, sorted by name; `unread_files` returns the others.
 
     Raises:
-        KappaError: the folder is no folder or cannot be read, or a file is named like no table: its rows would be lost.
+        KappaError: the path is not a folder or cannot be read, or no table has a file's name: its rows would be lost.
     """
     paths = [path for path in _shown_files(user) if _is_csv(path)]
     for path in paths:
@@ -49,10 +49,10 @@ def user_files(user: Path | None) -> list[Path]:
 
 
 def unread_files(user: Path | None) -> list[KappaError]:
-    """Return a line for each file beside a user's own rows that is not read: it is no CSV file, and not hidden.
+    """Return an error for each file among a user's own rows that is ignored: not hidden and not a CSV file.
 
     Raises:
-        KappaError: the folder is no folder or cannot be read.
+        KappaError: the path is not a folder or cannot be read.
     """
     why, remedy = "own rows are CSV files", f"{_CALL_IT}, or keep it elsewhere"
     return [KappaError(f"{path} is not read", why, remedy) for path in _shown_files(user) if not _is_csv(path)]
@@ -71,10 +71,10 @@ def _shown_files(user: Path | None) -> list[Path]:
 
 
 def user_rows_identity(user: Path | None) -> str:
-    """Return a hash over the user's own rows, for the identity of what is made from them; empty where there are none.
+    """Return a hash of the user's own rows, for the identity of products made from them; empty if there are none.
 
     Raises:
-        KappaError: a file is named like no table, or cannot be read.
+        KappaError: no table has a file's name, or a file cannot be read.
     """
     digest, paths = hashlib.sha256(), user_files(user)
     for path in paths:
@@ -83,16 +83,16 @@ def user_rows_identity(user: Path | None) -> str:
 
 
 def read_rows(path: Path, table: Table, *, may_omit: bool = False) -> list[Placed]:
-    """Return the typed rows of a file; with `may_omit` a column that may be empty need not be in the header.
+    """Return the typed rows of a file; with `may_omit` the header may leave out nullable columns.
 
     Raises:
-        KappaError: The file cannot be read, or a cell cannot be used; with file, row and column.
+        KappaError: the file cannot be read, or a cell is invalid; the message names file, row and column.
     """
     return typed_rows(path, _bytes(path), table, may_omit=may_omit)
 
 
 def typed_rows(path: Path, data: bytes, table: Table, *, may_omit: bool = False) -> list[Placed]:
-    """Return the typed rows of a file's bytes, as `read_rows` does."""
+    """Return the typed rows of a file's bytes; see `read_rows`."""
     header, *lines = _lines(path, data) or [[]]
     names = [name.strip() for name in header]
     _check_header(path, table, names, may_omit=may_omit)

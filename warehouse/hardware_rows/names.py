@@ -1,4 +1,4 @@
-"""Names of models, accelerators and links: found in any case, and the nearest where there is none."""
+"""Looks up names of models, accelerators and links, ignoring case; suggests the nearest if there is no match."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 # Control, format, surrogate and private characters, and breaks of lines and paragraphs.
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-# Letters and marks that have no width: joiners, fillers, selectors of a variant.
+# Letters and marks without width: joiners, fillers, variation selectors.
 _WITHOUT_WIDTH = {
     0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10),
     *range(0xE0100, 0xE01F0),
@@ -16,9 +16,9 @@ _WITHOUT_WIDTH = {
 
 
 def unseen_character(text: str) -> str:
-    r"""Return the first character that cannot be seen, as code point and name, with its place; empty without one.
+    r"""Return the first invisible character as code point and name, with its position; empty if there is none.
 
-    It would steer a terminal, or make two names look alike.
+    Such a character controls a terminal, or makes two names look alike.
 
     >>> unseen_character("h100\u200b"), unseen_character("a\x1b"), unseen_character("H100 SXM")
     ('U+200B ZERO WIDTH SPACE in position 5', 'U+001B in position 2', '')
@@ -32,10 +32,10 @@ def unseen_character(text: str) -> str:
 
 
 def find_name(given: str, names: Iterable[str]) -> str | None:
-    """Return the name that is meant, in its own spelling, or None.
+    """Return the name that matches `given`, in its own spelling, or None.
 
-    Case, blanks around it, and blanks or underscores for hyphens do not matter. A name that is spelled exactly so wins;
-    where none is and two are alike, nothing is guessed.
+    Case, surrounding blanks, and blanks or underscores for hyphens do not matter. An exact match wins; without one, two
+    names that match give None.
 
     >>> find_name("H100 SXM", ["h100-sxm", "h200-sxm"])
     'h100-sxm'
@@ -48,7 +48,7 @@ def find_name(given: str, names: Iterable[str]) -> str | None:
 
 
 def folded(name: str) -> str:
-    """Return what of a name is compared.
+    """Return the normalised form of a name, for comparison.
 
     >>> folded(" Llama_3.1 70B ")
     'llama-3.1-70b'
@@ -57,7 +57,7 @@ def folded(name: str) -> str:
 
 
 def nearest_names(given: str, names: Iterable[str], count: int = 4) -> list[str]:
-    """Return up to `count` names that the one given begins, then those that look like it, or the first eight of all.
+    """Return up to `count` names that start with `given`, then similar ones; the first eight names if there are none.
 
     >>> nearest_names("h10-sxm", ["a100-sxm", "h100-sxm", "l4"], 1)
     ['h100-sxm']

@@ -1,4 +1,4 @@
-"""Which tables of sourced rows there are, what their rows refer to, and which of them a user may extend."""
+"""The tables of sourced rows, the names that their rows refer to, and the tables that a user may extend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warehouse.declared import reference_fields as r
 from warehouse.declared.schema import Table
 from warehouse.declared.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PLATFORMS, PUBLISHED
 
-# What `models` has from a formula, or from `indexers`.
+# Columns of `models` that come from a formula or from `indexers`.
 _FROM_ELSEWHERE = {h.FLOPS_PER_TOKEN.name, *(field.name for field in h.INDEXER)}
 _TYPED_MODELS = tuple(field for field in MODELS.fields if field.name not in _FROM_ELSEWHERE)
 INDEXERS = Table(
@@ -75,9 +75,9 @@ _TABLES = (
     HEADLINES, MEASURED, MEASUREMENTS, TRANSFER_RULES, TRACES, PAPER_MODELS, PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED,
 )  # fmt: skip
 REFERENCE = {table.name: table for table in _TABLES}
-# Tables that a user adds rows to, in HOME/reference/<name>.csv.
+# Tables that a user may extend in HOME/reference/<name>.csv.
 USER_TABLES = ("models", "indexers", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
-# Columns that hold a name of another table: `link` one of `links`.
+# Columns that hold a name from another table: `link` a name of `links`.
 NAMES_FROM = {
     "models": ("tokenizer",),
     "platforms": ("accelerator", "link"),

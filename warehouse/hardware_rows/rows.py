@@ -1,4 +1,4 @@
-"""Reads sourced rows, typed and checked: those of kappa and those that a user keeps in the home folder."""
+"""Reads and checks sourced rows: those of kappa, and a user's own in the home folder."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _PARTS = ("accelerator", "link")
 
 
 def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -> pa.Table:
-    """Return one table of sourced rows, in the order of its file, then the user's.
+    """Return one table of sourced rows in the order of its file, followed by the user's rows.
 
     Args:
-        name: A key of `REFERENCE`. `models` comes without `flops_per_token`, which is computed and not typed in, and
-            without the columns of `indexers`.
-        folder: Where `name`.csv is, and the tables whose names it uses.
-        user: The folder of a user's own rows, HOME/reference; None or a folder that is not there adds nothing. Files
-            there may leave out columns that may be empty. A name that exists is refused: a row never overrides.
+        name: A key of `REFERENCE`. `models` comes without the computed `flops_per_token` and without the columns of
+            `indexers`.
+        folder: The folder of `name`.csv and of the tables whose names it uses.
+        user: The folder of a user's own rows, HOME/reference; None or a missing folder adds nothing. Its files may
+            leave out nullable columns. An existing name is refused: a row never overrides another.
 
     Raises:
-        KeyError: No such table.
-        KappaError: A row cannot be used; the message names file, row (the header is row 1) and column.
+        KeyError: there is no such table.
+        KappaError: a row is invalid; the message names file, row (the header is row 1) and column.
     """
     table = REFERENCE[name]
     own = read_rows(folder / f"{name}.csv", table)
@@ -59,16 +59,16 @@ def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -
 
 
 def check_file(name: str, path: Path, data: bytes, user: Path) -> None:
-    """Check bytes that are to become a user's file, as they would be when it is read.
+    """Check the bytes of a user's file before they are written, as `load_reference` will check them.
 
     Args:
         name: A key of `REFERENCE`.
         path: The file, for messages.
-        data: What is to be in it.
-        user: The folder of a user's own rows, with whatever other files it holds.
+        data: The bytes to write.
+        user: The folder of a user's own rows, whose other files are read too.
 
     Raises:
-        KappaError: A row cannot be used.
+        KappaError: a row is invalid.
     """
     own = read_rows(FOLDER / f"{name}.csv", REFERENCE[name])
     _check(name, own, typed_rows(path, data, REFERENCE[name]), FOLDER, user)
@@ -105,7 +105,7 @@ def _check_key(table: Table, rows: list[Placed]) -> None:
 
 
 def _check_days(rows: list[Placed]) -> None:
-    """Refuse a user's day that is still to come; one day is left for time zones."""
+    """Refuse a user's date in the future; one day is allowed for time zones."""
     tomorrow = (dt.datetime.now(dt.UTC) + dt.timedelta(days=1)).date().isoformat()
     for path, number, values in rows:
         day = values.get("retrieved")
@@ -114,7 +114,7 @@ def _check_days(rows: list[Placed]) -> None:
 
 
 def _resolve_names(name: str, column: str, rows: list[Placed], rows_of: RowsOf) -> None:
-    """Put the name's own spelling in the place of the one given; a measured machine may be in no other table."""
+    """Replace each given name by the listed spelling; a measured machine need not be in another table."""
     is_tokenizer = column == "tokenizer"
     names = tokenizer_names() if is_tokenizer else [row[column] for row in rows_of(f"{column}s")]
     if name == "headlines" and column in _PARTS:
@@ -132,13 +132,13 @@ def _resolve_names(name: str, column: str, rows: list[Placed], rows_of: RowsOf) 
 
 
 def _named_peaks(values: Values, machines: dict[str, dict[str, dict[str, Any]]]) -> Values:
-    """Return the columns of the accelerator and the link that a measured row names, as `link.peak_bytes_per_s`."""
+    """Return the columns of the accelerator and link that a measured row names, keyed like `link.peak_bytes_per_s`."""
     named = {kind: known.get(str(values[kind]), {}) for kind, known in machines.items()}
     return {f"{kind}.{column}": value for kind, row in named.items() for column, value in row.items()}
 
 
 def _check_platforms(rows: list[Placed], rows_of: RowsOf) -> None:
-    """Make a physical platform at most as sure as accelerator and link; one of the paper has inputs of the paper."""
+    """Cap a platform's confidence at that of its accelerator and link; a `paper` platform needs inputs of the paper."""
     for kind in _PARTS:
         paper = {row[kind] for row in rows_of(f"paper_{kind}s")}
         sure = {row[kind]: row["confidence"] for row in rows_of(f"{kind}s")}
@@ -150,7 +150,7 @@ def _check_platforms(rows: list[Placed], rows_of: RowsOf) -> None:
 
 
 def _check_indexers(rows: list[Placed], rows_of: RowsOf) -> None:
-    """Refuse an indexer of a model that has none, or whose keys are not as wide as the model's bytes say."""
+    """Refuse an indexer of a model without one, or with a key width that contradicts the model's bytes/token."""
     models = {row["model"]: row for row in rows_of("models")}
     for path, number, values in rows:
         model, width = models[values["model"]], int(str(values["index_head_dim"]))
@@ -163,7 +163,7 @@ def _check_indexers(rows: list[Placed], rows_of: RowsOf) -> None:
 
 
 def _check_headlines(rows: list[Placed], rows_of: RowsOf) -> None:
-    """Refuse what is no model and no platform, or is known only second-hand."""
+    """Refuse a headline that is not a known model or platform, or has confidence `secondary`."""
     measured = [row | {"basis": "measured", "confidence": "high"} for row in rows_of("measured")]
     sure: dict[tuple[object, ...], str] = {
         tuple(row.get(column) for column in REFERENCE["headlines"].names): row["confidence"]

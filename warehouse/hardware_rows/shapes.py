@@ -1,4 +1,4 @@
-"""What the columns of one model say about each other: kinds of layers, and the figures that follow from a shape."""
+"""Checks the columns of one model against each other: kinds of layers, and the figures that follow from the shape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warehouse.formulas import attention, kappa
 
 Values = dict[str, object]
 Broken = tuple[str, str] | None
-# One fp8 key of an indexer has a scale of four bytes for each 128 elements.
+# An fp8 key of an indexer has a scale of four bytes for each 128 elements.
 _SCALED_ELEMENTS, _SCALE_BYTES = 128, 4
 _FULL, _SLIDING, _LINEAR = "full_attention_layers", "sliding_layers", "linear_layers"
 _STATE, _ABSORBED = "fixed_state_bytes", "absorbed_attention_flops_per_token_pair"
@@ -21,7 +21,7 @@ _EXPANDED = "mla_upprojection_flops_per_cached_token"
 def indexer_bytes(layers: float, index_head_dim: float) -> float:
     """Return bytes/token of an indexer's keys: layers x (width in fp8 + 4 bytes of scale for each 128 elements).
 
-    Source: DeepSeek-V3.2, vLLM's cache of its indexer: 132 bytes a layer for keys 128 wide.
+    Source: DeepSeek-V3.2, vLLM's cache of its indexer: 132 bytes per layer for keys 128 wide.
 
     >>> indexer_bytes(61, 128)
     8052
@@ -30,7 +30,7 @@ def indexer_bytes(layers: float, index_head_dim: float) -> float:
 
 
 def broken_shape(values: Values) -> Broken:
-    """Return the column of a model that contradicts its shape, and why; None where all fit."""
+    """Return the column of a model that contradicts its shape, and why; None if all fit."""
     for column, is_needed in _needs(values).items():
         if is_needed is not None and is_needed != bool(values[column]):
             owner = (
@@ -42,7 +42,7 @@ def broken_shape(values: Values) -> Broken:
 
 
 def _needs(values: Values) -> dict[str, bool | None]:
-    """Return which columns have to be above 0, which have to be 0 or empty (False), and which may be either (None)."""
+    """Return for each column whether it must be above 0 (True), must be 0 or empty (False), or may be either (None)."""
     start, _, end = str(values["attention"]).partition("+")
     is_windowed, is_latent, is_moe = end in ("swa", "chunked"), start == "mla", bool(values["is_moe"])
     has_latent = None if values["attention"] in INDEXED_BYTES else is_latent
@@ -80,9 +80,9 @@ def _broken_heads(kind: str, n: dict[str, Any]) -> Broken:
 
 
 def _broken_figure(values: Values, n: dict[str, Any]) -> Broken:
-    """Find a figure that is not its layers times that of one; layers that share a cache may attend, or not.
+    """Return a figure that is not its layers times that of one layer, and why; layers that share a cache may attend.
 
-    The figures of attention's work are given together or left empty together.
+    The attention FLOP figures must be all given or all empty.
     """
     figures = list(_figures(str(values["attention"]), n))
     given = next((column for column, *_ in figures if "flops" in column and values[column] is not None), "")
@@ -100,7 +100,7 @@ def _broken_figure(values: Values, n: dict[str, Any]) -> Broken:
 
 
 def _figures(kind: str, n: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], float, str]]:
-    """Yield what follows: the column, its kinds of layers, the figure of one layer at bf16, and that in words."""
+    """Yield each derived figure: column, kinds of layers, figure of one layer at bf16, and its formula in words."""
     heads, width, value_width, window = n["heads"], n["head_dim"], n["v_head_dim"], n["sliding_window_tokens"]
     rank, rope = n["kv_lora_rank"], n["qk_rope_head_dim"]
     if kind in INDEXED_BYTES:

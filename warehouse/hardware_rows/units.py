@@ -1,4 +1,4 @@
-"""Quantities as people write them: 64 GB/s, 400 Gb/s, 80 GiB, 989.5 TFLOP/s, 700 W. GB is 10^9, GiB 2^30 bytes."""
+"""Parses quantities such as 64 GB/s, 400 Gb/s, 80 GiB, 989.5 TFLOP/s, 700 W. GB is 10^9, GiB 2^30 bytes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ EXAMPLES: dict[Unit, str] = {
 
 
 def parse_quantity(text: str, unit: Unit) -> float:
-    """Return a number with its unit in the declared unit.
+    """Return a quantity as a number in the declared unit.
 
     Args:
         text: A number, a prefix and a unit. A capital B is bytes, a small b bits.
         unit: A key of `EXAMPLES`.
 
     Raises:
-        ValueError: The text is not plain, or its unit is another one.
+        ValueError: the text is not a number with a unit, or the unit is of another quantity.
 
     >>> parse_quantity("400 Gb/s", "bytes/s"), parse_quantity("989.5 TFLOP/s", "FLOP/s")
     (50000000000.0, 989500000000000.0)

@@ -1,4 +1,4 @@
-"""Writes rows that kappa itself adds to a user's own, so that they are read like any other."""
+"""Writes rows that kappa adds to a user's own; they are read like any other row."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from warehouse.home.atomic import whole
 
 
 def put_rows(user: Path, name: str, rows: list[dict[str, Any]], replacing: tuple[str, ...]) -> Path:
-    """Add rows to HOME/reference/`name`.csv, in the place of those with the same `replacing` columns.
+    """Add rows to HOME/reference/`name`.csv; they replace rows with the same values in the `replacing` columns.
 
-    The file is whole at any moment. A user's other rows are kept. What is written is read first, as it will be later.
+    The file is replaced atomically. A user's other rows are kept. The new content is checked before it is written.
 
     Args:
         user: The folder of a user's own rows.
         name: A key of `REFERENCE`.
-        rows: What to add, one value a column.
-        replacing: Columns that say which rows are replaced.
+        rows: The rows to add, with a value for each column.
+        replacing: The columns that identify the rows to replace.
 
     Raises:
-        KappaError: the file that is there cannot be used, a new row cannot, or the file cannot be written.
+        KappaError: the existing file or a new row is invalid, or the file cannot be written.
     """
     columns, path = REFERENCE[name].names, user / f"{name}.csv"
     news = {tuple(row[column] for column in replacing) for row in rows}

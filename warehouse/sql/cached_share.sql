@@ -1,4 +1,4 @@
--- How much of all prompt tokens was there before: sum(K) / (sum(K) + sum(T)).
+-- The share of prompt tokens that were cached: sum(K) / (sum(K) + sum(T)).
 CREATE VIEW cached_share AS
 SELECT
     workload, tokenizer, counting, cached_tokens_sum, prefill_tokens_sum,

@@ -1,4 +1,4 @@
--- How many published figures are met. Each of them: `paper_comparison`; what the paper prints: `paper_values`.
+-- How many published figures are met. `paper_comparison` lists each figure, `paper_values` each value in the paper.
 CREATE VIEW figures_met AS
 SELECT
     workload,

@@ -1,4 +1,4 @@
--- Every published figure with ours beside it. A figure of hardware is compared with the `paper` basis.
+-- Every published figure compared with ours. A hardware figure is compared on the `paper` basis.
 CREATE VIEW paper_comparison AS
 WITH full_sizes AS (
     SELECT
@@ -7,7 +7,7 @@ WITH full_sizes AS (
     FROM published p
     WHERE p.metric = 'records' AND p.statistic = 'count'
 ),
--- Only the series that something was published of: the others have nothing to stand beside.
+-- Only series with published figures; the others have nothing to compare with.
 published_turns AS NOT MATERIALIZED (
     SELECT * FROM turns SEMI JOIN published USING (workload, tokenizer, counting)
 ),

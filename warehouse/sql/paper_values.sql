@@ -1,5 +1,5 @@
--- Every number that the paper prints, beside what reproduces it. A workload's figure is reproduced by its full set.
--- What is worked here uses other inputs than the tables of the paper, or stands beside a measurement.
+-- Every number that the paper prints, and the value that reproduces it. A workload's figure needs its full set.
+-- `worked` holds values with other inputs than the paper's tables, and values to compare with a measurement.
 CREATE VIEW paper_values AS
 WITH on_paper AS (SELECT * FROM kappa_crit WHERE basis = 'paper' AND kv_dtype = 'bf16'),
 crit_at_15 AS (
@@ -17,8 +17,8 @@ power AS (
     SELECT workload, max(value) AS mean_w FROM published
     WHERE metric = 'power_w' AND statistic = 'mean at 70 requests/s' GROUP BY workload
 ),
--- The paper prints no idle power. The idle power that makes NarrativeQA's average is that of a turn whose K is loaded at
--- 15 GB/s and whose T is computed at the TDP of 700 W.
+-- The paper prints no idle power. `idle` solves for it from NarrativeQA's average power: a turn loads K at 15 GB/s at
+-- idle power, and computes T at the TDP of 700 W.
 transfers AS (
     SELECT 'sharegpt' AS workload, transfer_share(pcie_overhead(kappa_ratio(sharegpt_k, sharegpt_t), crit)) AS share
     FROM tokens, crit_at_15 WHERE sharegpt_t IS NOT NULL

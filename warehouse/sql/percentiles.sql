@@ -12,8 +12,8 @@ SELECT
 FROM turns WHERE block_size(block) > 0;
 
 -- Exact percentiles of the turns in the table or view `turns`, for both populations, K rounded down to blocks.
--- Values are counted, not sorted: kappa_ratio by its whole part, with the values themselves beside it, so that only the
--- few parts that hold a percentile are sorted. Filters on series, population and metric reach the scan of `turns`.
+-- Values are counted, not sorted: kappa_ratio by its whole part, with a list of the values in it, so that only the few
+-- parts that hold a percentile are sorted. Filters on series, population and metric reach the scan of `turns`.
 -- There is no WITH: DuckDB 1.4.0 and 1.4.1 cannot read it in a macro that a later one stored.
 CREATE MACRO percentiles_of_turns(block) AS TABLE
 FROM (FROM (FROM (FROM (FROM (FROM (
@@ -71,7 +71,7 @@ SELECT
     max(high_value) FILTER (high < n) AS high_value
 GROUP BY workload, tokenizer, counting, population, metric, percentile
 )
--- Linear between the neighbours, as `quantile_cont` has it, and never outside of them: so percentiles cannot fall.
+-- Linear between the neighbours, as in `quantile_cont`, and clamped to them, so percentiles cannot decrease.
 SELECT
     workload, tokenizer, counting, population, block_size(block) AS block_tokens, metric, percentile,
     least(low_value + (high_value - low_value) * share, high_value) AS value;

@@ -1,7 +1,7 @@
--- Questions with a number of your own, as macros over the tables of the file that they stand in.
+-- Macros over the tables of this database, for questions with a number of your own.
 
 -- The table `percentiles` at any block size. Name the metric and the series in WHERE: only these are read. Blocks move
--- tokens from K to T: K + T and the outputs are those of the table, and so is everything at the block sizes it has.
+-- tokens from K to T, so K + T and the outputs come from the table, as does everything at the block sizes it has.
 CREATE MACRO percentiles_at(block) AS TABLE
 SELECT workload, tokenizer, counting, population, block_tokens, metric, percentile, value
 FROM percentiles_of_turns(block)
@@ -12,7 +12,7 @@ FROM percentiles
 WHERE block_tokens = CASE WHEN block_size(block) IN (1, 16, 256) THEN block_size(block) ELSE 1 END
     AND (block_size(block) IN (1, 16, 256) OR metric IN ('context_tokens', 'output_tokens'));
 
--- Shares of each series that are memory bound where kappa_crit is `threshold`, as `boundness` has them by `2n`.
+-- Shares of each series that are memory bound if kappa_crit is `threshold`, as in `boundness` under `2n`.
 CREATE MACRO memory_bound_at(threshold) AS TABLE
 FROM (
     SELECT
@@ -34,7 +34,7 @@ SELECT
     sum(cached_tokens) / sum(seconds) AS transfer_time_share
 GROUP BY workload, tokenizer, counting;
 
--- The sessions of each series that load the most.
+-- The sessions of each series with the largest sum of K.
 CREATE MACRO heaviest_sessions(most) AS TABLE
 SELECT * FROM session_totals
 QUALIFY row_number() OVER (

@@ -1,4 +1,4 @@
--- What a whole session loads, computes and answers.
+-- Loaded, computed and generated tokens of a whole session.
 CREATE VIEW session_totals AS
 SELECT
     workload, tokenizer, counting, session_id,

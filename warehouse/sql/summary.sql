@@ -1,4 +1,4 @@
--- Totals and means of one series of turns. $turns: its Parquet file; $special, $is_sample: what the counting step noted.
+-- Totals and means of one series of turns. $turns: its Parquet file; $special, $is_sample: from the counting step.
 SELECT
     workload, tokenizer, counting,
     count(DISTINCT session_id) AS sessions,

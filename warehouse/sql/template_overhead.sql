@@ -1,4 +1,4 @@
--- What the chat template adds to a turn: `text` against `chat`, turn by turn.
+-- Tokens that the chat template adds to a turn: `text` against `chat`, turn by turn.
 CREATE VIEW template_overhead AS
 SELECT
     c.workload, c.tokenizer, c.session_id, c.turn_index,

@@ -1,4 +1,4 @@
--- What the chat template changes, out of totals and percentiles. Turn by turn: `template_overhead`.
+-- The effect of the chat template, from totals and percentiles. `template_overhead` gives it turn by turn.
 CREATE VIEW text_against_chat AS
 WITH medians AS (
     SELECT workload, tokenizer, counting, value FROM percentiles

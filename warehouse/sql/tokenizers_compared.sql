@@ -1,4 +1,4 @@
--- The same turns by two tokenizers; each pair stands in both directions.
+-- The same turns counted by two tokenizers; each pair is listed in both directions.
 CREATE VIEW tokenizers_compared AS
 WITH series AS (
     SELECT s.workload, s.counting, s.tokenizer, s.cached_tokens_sum + s.prefill_tokens_sum AS context, p.value AS p50

@@ -1,4 +1,4 @@
--- How long sessions are, in turns that were not rejected.
+-- The length of sessions in turns that were not rejected.
 CREATE VIEW turns_per_session AS
 WITH counted AS (
     SELECT workload, tokenizer, counting, session_id, count(*) AS n FROM turns

@@ -1,4 +1,4 @@
--- Two workloads counted alike; each pair stands in both directions.
+-- Two workloads counted the same way; each pair is listed in both directions.
 CREATE VIEW workloads_compared AS
 WITH series AS (
     SELECT s.workload, s.counting, s.tokenizer, p.value AS p50

@@ -1,1 +1,1 @@
-"""`kappa crit`: its options, and how its answers are printed. What computes them is in pipelines.hardware."""
+"""`kappa crit`: its options and the printing of its answers, which are computed in pipelines.hardware."""

@@ -1,4 +1,4 @@
-"""`kappa crit`: kappa_crit of the sourced tables, or what a turn or a workload makes of one model on one machine."""
+"""`kappa crit`: kappa_crit from the sourced tables, or costs of a turn or a workload for a model on a machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from warehouse.declared.formats import cell
 from warehouse.home.home import Home, home_path
 
 COLUMNS = arrow_schema(CritRow)
-# What a person sees of them; `confidence` stands for all rows that were used.
+# The columns shown on a terminal; `confidence` combines all rows that were used.
 SHOWN = pa.schema([*[COLUMNS.field(n) for n in range(9)], pa.field("confidence", pa.string())])
 
 
@@ -30,7 +30,7 @@ def crit(options: argparse.Namespace) -> int:
     """Print kappa_crit for the chosen models and platforms, or the answer to a question about them.
 
     Raises:
-        KappaError: the question cannot be answered, see `pipelines.hardware.questions.crit`.
+        KappaError: the question cannot be answered; see `pipelines.hardware.questions.crit`.
     """
     home, output = home_path(options.home), output_path(options)
     question = question_of(options)
@@ -49,10 +49,10 @@ def crit(options: argparse.Namespace) -> int:
 
 
 def question_of(options: argparse.Namespace) -> CritQuestion:
-    """Return what the options ask.
+    """Return the question that the options ask.
 
     Raises:
-        UsageError: the bandwidth is not understood.
+        UsageError: the bandwidth cannot be parsed.
     """
     named = {"bandwidth_bytes_per_s": "bandwidth", "chunk_tokens": "chunk"}
     given = {field.name: getattr(options, named.get(field.name, field.name)) for field in fields(CritQuestion)}
@@ -88,6 +88,6 @@ def _legend(rows: Sequence[CritRow], fraction: float | None) -> str:
 
 
 def _unknown(rows: Sequence[CritRow]) -> list[str]:
-    """Return a line for each model without kappa_crit: why, and what is known of its cache."""
+    """Return a line for each model without kappa_crit: the reason, and the known figures of its cache."""
     whys = {row.model: row.why_no_kappa_crit for row in rows if row.kappa_crit is None}
     return [f"{name} has no kappa_crit: {why}" for name, why in whys.items()]

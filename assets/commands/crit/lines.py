@@ -1,4 +1,4 @@
-"""The lines of an answer of `kappa crit`: label, value and how it is written for a person."""
+"""The lines of an answer of `kappa crit`: label, value and format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 class Line(NamedTuple, Generic[A]):
-    """A line of an answer; it is left out where no answer has its value."""
+    """A line of an answer; left out if no answer has its value."""
 
     label: str
     value: Callable[[A], object]
@@ -25,12 +25,12 @@ class Line(NamedTuple, Generic[A]):
 
 
 def words(value: str | None) -> str:
-    """Return the words, or - where there are none."""
+    """Return the words, or - if there are none."""
     return "-" if value is None else value
 
 
 def pays(answer: TurnCosts | AtPercentile) -> str:
-    """Return when loading is faster: always, never, or for which K."""
+    """Return for which K loading is faster than recomputing: always, never, or a range."""
     if answer.load_pays_ranges is None or answer.load_pays in (None, "always", "never"):
         return words(answer.load_pays)
     parts = [_range(*part.split("-")) for part in answer.load_pays_ranges.split(", ")]
@@ -109,7 +109,7 @@ def _at(
 
 
 def _split(p: str, *, is_load_alone: bool) -> list[Line[WorkloadAnswer]]:
-    """Return the TTFT at a percentile and how it splits, of the turn that has it; of a load alone its time."""
+    """Return the TTFT at a percentile and its split into load and compute; only the load without a cost model."""
     turn = _at(
         "  of the turn with K, T =",
         p,
@@ -135,7 +135,7 @@ def _when(p: str, prefill_tokens: int) -> Line[WorkloadAnswer]:
 
 
 def workload_lines(workload: WorkloadAnswer) -> list[Line[WorkloadAnswer]]:
-    """Return the lines of a workload; its T at the percentiles stand in the labels."""
+    """Return the lines of a workload; labels contain its T at the percentiles."""
     at, is_load_alone = workload.percentiles(), workload.cost_model is None
     return [
         _line("memory-bound turns", lambda of: of.memory_bound_turn_share, percent),

@@ -1,4 +1,4 @@
-"""The options of `kappa crit`. Nothing heavy is imported, so that help comes at once."""
+"""The options of `kappa crit`. No heavy import, so that help prints at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 
 def add_crit_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `kappa crit` can be asked; without K and T or a workload it prints kappa_crit alone."""
+    """Add the options of `kappa crit`; without K and T or a workload it prints only kappa_crit."""
     parser.add_argument("--model", metavar="M")
     parser.add_argument("--accelerator", metavar="A")
     parser.add_argument("--link", metavar="L")

@@ -1,4 +1,4 @@
-"""The answers of `kappa crit` as text for a person: cost models side by side for few platforms, one table for many."""
+"""The answers of `kappa crit` as text: cost models side by side for few platforms, one table for many."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COST_MODELS = {
 }
 
 
-# The columns of the table that many answers make: heading and cell.
+# The columns of the table of many answers: heading and cell.
 _TURN: list[tuple[str, Callable[[TurnAnswer], str]]] = [
     ("kappa_crit here", lambda turn: number(turn.kappa_crit_here)),
     ("pcie overhead", lambda turn: number(turn.pcie_overhead)),
@@ -62,7 +62,7 @@ _WORKLOAD: list[tuple[str, Callable[[WorkloadAnswer], str]]] = [
 
 
 def answer_text(found: Sequence[CritAnswer]) -> str:
-    """Return answers about turns as text: a block for each model and platform, or a table of more than three."""
+    """Return the answers as text: a block for each model and platform, or a table if there are more than three."""
     turns = [answer for answer in found if isinstance(answer, TurnAnswer)]
     if turns:
         return _text(turns, _TURN, lambda _: TURN, _turn_words)
@@ -139,20 +139,20 @@ def _block(found: list[A], chosen: list[Line[A]], subject: str) -> str:
 
 
 def _rates(answer: A) -> str:
-    """Return the rates behind the seconds: of several GPUs all their compute, and what one link brings."""
+    """Return the rates used for the seconds: the compute of all GPUs together, and the bandwidth of one link."""
     fraction, gpus = answer.sustained_fraction, answer.tensor_parallel
     of_peak = "" if fraction is None else f" (dense peak x {number(fraction)})"
     if gpus == 1:
         return f"{scaled(answer.flop_per_s, 'FLOP/s')}{of_peak}, {rate(answer.link_bytes_per_s)} one direction"
     compute = f"{scaled(answer.flop_per_s, 'FLOP/s')}{of_peak} of {gpus} GPUs together"
     each, together = answer.link_bytes_per_s, answer.bytes_per_s
-    # A head that lies on two GPUs is loaded twice, so the links together bring less than they carry.
+    # A head on two GPUs is loaded twice, so the effective bandwidth is below the sum of the links.
     repeated = "" if together > each * gpus * 0.999 else f" of {rate(each * gpus)}: KV heads or latent are repeated"
     return f"{compute}, {rate(each)} one direction on each one's link, effectively {rate(together)}{repeated}"
 
 
 def _crit_words(answer: A) -> str:
-    """Return kappa_crit, with a tier that of each way too."""
+    """Return kappa_crit in words; with a tier also that of the tier and of the link."""
     if answer.kappa_crit is None:
         tier = "" if answer.tier is None else f" (tier {answer.tier})"
         return f"no kappa_crit{tier}: {answer.why_no_kappa_crit}"
@@ -167,13 +167,13 @@ def _crit_words(answer: A) -> str:
 
 
 def _notes(answer: A) -> list[str]:
-    """Return a line for each thing to know: weights that do not fit, warnings, what cannot be told."""
+    """Return the notes on an answer: weights that do not fit, warnings, and values that cannot be computed."""
     warnings = [f"note: {text}" for text in caveats.apart(answer.warnings)]
     return [*_too_large(answer), *warnings, *([answer.missing] if answer.missing else [])]
 
 
 def _too_large(answer: A) -> list[str]:
-    """Return a line where the weights need more GPUs than were asked for: seconds are then those of no machine."""
+    """Return a note if the weights need more GPUs than the options name, so that no such machine exists."""
     least = answer.least_gpus
     if least is None or least <= answer.tensor_parallel:
         return []
