@@ -86,7 +86,7 @@ def value_words(row: Row) -> str:
 
 
 def summary(data: ReportData) -> str:
-    """Return how many printed values are reproduced, missed, measured, or need a data set that is not built."""
+    """Return how many printed values are reproduced, missed, measured, or lack the counts of their full set."""
     rows = data.paper_values
     measured = sum(map(is_measurement, rows))
     theirs = [row for row in rows if not is_measurement(row)]
