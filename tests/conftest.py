@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+# It reads the environment once: before a test changes that for itself.
+import huggingface_hub.constants  # noqa: F401
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

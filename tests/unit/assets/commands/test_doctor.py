@@ -170,7 +170,7 @@ def test_the_sign_of_rows_that_cannot_be_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Neither run nor sample works with them, so the exit code says so; a file that is not read is no fault."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr(doctor, "workloads", dict)
     (tmp_path / "reference").mkdir()
     (tmp_path / "reference" / "notes.txt").write_text("?", "utf8")
