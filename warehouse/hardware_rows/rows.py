@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +54,23 @@ def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -
         KeyError: there is no such table.
         KappaError: a row is invalid; the message names file, row (the header is row 1) and column.
     """
+    return _loaded(name, folder, user, _contents(folder, user), tuple(tokenizer_names()))
+
+
+def _contents(folder: Path, user: Path | None) -> bytes:
+    """Return a hash of every file that a table may depend on: equal files give equal tables."""
+    digest = hashlib.sha256()
+    for path in (*sorted(folder.glob("*.csv")), *user_files(user)):
+        # One that cannot be read is reported by the reader.
+        with suppress(OSError):
+            digest.update(f"{path}\0".encode(errors="surrogateescape") + hashlib.sha256(path.read_bytes()).digest())
+    return digest.digest()
+
+
+# A run asks for the same tables hundreds of times, and checking a table takes 0.05 s.
+@lru_cache(maxsize=64)
+def _loaded(name: str, folder: Path, user: Path | None, contents: bytes, tokenizers: tuple[str, ...]) -> pa.Table:
+    del contents, tokenizers
     table = REFERENCE[name]
     own = read_rows(folder / f"{name}.csv", table)
     theirs = [row for path in user_files(user) if path.stem == name for row in read_rows(path, table, may_omit=True)]
