@@ -77,13 +77,13 @@ def test_two_connections_of_a_process(temporary: Path, database: Path) -> None:
 
 
 def test_what_a_killed_query_left(temporary: Path, database: Path) -> None:
-    """Doctor names the folder with its size, and it is removed; a living query keeps its own."""
+    """Doctor counts the folder with its size, and it is removed; a living query keeps its own."""
     subprocess.run([sys.executable, "-c", KILLED, str(database)], check=False)
     (left,) = temporary.iterdir()
     with spilling() as ours:
         assert left_spilled() == [left]
-        with pytest.raises(KappaError, match=r"kappa-spill-\w+ \(2 MB\) is left, a query .* the next `kappa run`"):
-            doctor_home.beside(Home(database.parent))
+        with pytest.raises(KappaError, match=r"1 stale folders and files \(2 MB\) .* the next `kappa run`"):
+            doctor_home.left_over(Home(database.parent))
         remove_left_spilled()
         assert list(temporary.iterdir()) == [Path(ours)]
     assert list(temporary.iterdir()) == []
