@@ -95,7 +95,8 @@ def _hash_file(path: Path) -> str:
 
 
 def _marker(root: Path, samples: Samples, seed: int) -> dict[str, object]:
-    makers = (f"{sample.__module__}:{sample.__qualname__}" for _, sample in samples)
+    # Of a function that another one makes, the other one.
+    makers = (f"{sample.__module__}:{sample.__qualname__.partition('.')[0]}" for _, sample in samples)
     return {
         # Where it changed, an old sample is written anew.
         "code": code_of(f"{__name__}:_write_files", *makers),

@@ -138,7 +138,8 @@ class _Module:
         """Yield what these parts use, what a name that is only passed on stands for, and the folders on the way."""
         if name in self.imported and name not in self.made:
             yield self.imported[name]
-        if package := self.name.rpartition(".")[0]:
+        package = self.name.rpartition(".")[0]
+        if package and _path(package, self.root):
             yield package, ""
         for part in parts:
             # Heavy modules are imported inside functions.
