@@ -148,7 +148,7 @@ def test_a_percentile_that_is_not_of_k_plus_t(home: Kappa, spoil: Callable[..., 
     assert (check.passed, check.blocking) == (False, True)
     (row,) = returned(check)
     # K + T of the three questions: 8 + 2, 8 + 4, 5 + 1; the median is 10
-    assert row == {name: str(value) for name, value in place.items()} | {"percentile": "50", "value": "10.5"}
+    assert row == {name: str(value) for name, value in place.items()} | {"percentile": "50.0", "value": "10.5"}
     assert made(result) == {"percentiles"}
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+import kappa
 from assets.commands import running
 from pipelines.fetch import hub
 from warehouse.home.home import Home
@@ -23,8 +24,8 @@ def test_every_workload_of_a_repository_is_asked_for_its_files(monkeypatch: pyte
     }
     upstream = SimpleNamespace(is_offline=False, revision=lambda _: "r2", files=lambda *_: files)
     monkeypatch.setattr(hub, "HuggingFaceHub", lambda: upstream)
-    monkeypatch.setattr(Home, "database", lambda _: tmp_path)
-    monkeypatch.setattr(running, "read_only", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr(running, "fetch", lambda *_: rows)
+    relation = SimpleNamespace(order=lambda _: relation, to_arrow_table=lambda: rows)
+    opened = contextlib.nullcontext(SimpleNamespace(table=lambda _: relation))
+    monkeypatch.setattr(kappa, "open", lambda _: opened)
     monkeypatch.setattr(running, "workload", lambda name: SimpleNamespace(select=lambda *_: [f"{name}.json"]))
     assert running.changed_files(Home(tmp_path)) == ["owner/set/one.json"]
