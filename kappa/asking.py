@@ -37,8 +37,7 @@ def _asking(question: Callable[P, CritQuestion]) -> Callable[P, list[CritAnswer]
 
         The arguments are those of `CritQuestion`. With `cached_tokens` and `new_tokens` the answers are `TurnAnswer`s,
         with `workload` `WorkloadAnswer`s, else `CritRow`s. A workload and a user's own rows come from the home folder
-        in
-        KAPPA_HOME, else `./data`; `Warehouse.crit` uses its own.
+        in KAPPA_HOME, else `./data`; `Warehouse.crit` uses its own.
 
         Raises:
             UsageError: the question contradicts itself, or has an impossible number.

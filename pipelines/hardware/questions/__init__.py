@@ -1,1 +1,1 @@
-"""What `kappa crit` and the API are asked: a question, its checks, the rows that it chooses, its typed answers."""
+"""The question behind `kappa crit` and the API: its checks, its choice of rows, its typed answers."""
