@@ -46,7 +46,7 @@ def prompts_of(messages: list[Message]) -> list[list[Message]]:
 def count_naively(root: Path, tokenizer: str) -> None:
     """Count every prompt in this process; hand back their tokens and the seconds."""
     begin = time.perf_counter()
-    from datasets import disable_progress_bars, load_dataset  # noqa: PLC0415 - part of what is measured
+    from datasets import disable_progress_bars, load_dataset  # noqa: PLC0415 - included in the measurement
 
     from pipelines.counting.engines import official_prompts  # noqa: PLC0415
     from pipelines.vocab.template_files import chat_template  # noqa: PLC0415

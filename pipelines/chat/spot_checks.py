@@ -20,9 +20,8 @@ def choose_turns(cost: Ints, rows: Ints, is_direct: Bools, budget: int) -> list[
     """Return the chosen turns, sorted.
 
     Args:
-        cost: Tokens that comparing each turn takes, shape (turns,); turns above the budget are left out, unless all
-            are:
-            then the cheapest is taken, up to three times the budget.
+        cost: Tokens that comparing each turn takes, shape (turns,); turns above the budget are left out. Where all are,
+            the cheapest is taken, up to three times the budget.
         rows: Row of its last message in the file.
         is_direct: Its last messages were tokenised as pieces of a prompt, the rarer way.
         budget: Tokens in total; at least one turn of each kind is taken.

@@ -26,7 +26,7 @@ CONVERSATIONS = 300
 PIECE_CHARACTERS = 9_000
 # "Usually overlap by one identical message" (paper.md section 5).
 OVERLAP_SHARE = 0.75
-# Families whose pieces are neither in order nor adjacent: our choice, to exercise stitching.
+# Families whose pieces are out of order or not adjacent: our choice, to exercise stitching.
 SCATTERED_SHARE = 0.1
 
 # How much longer all messages of a talkative conversation are, in standard deviations of the rest: without it the

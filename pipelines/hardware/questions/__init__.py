@@ -1,1 +1,1 @@
-"""The question behind `kappa crit` and the API: its checks, its choice of rows, its typed answers."""
+"""Questions to `kappa crit` and the API: their checks, their choice of rows, their typed answers."""
