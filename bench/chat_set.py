@@ -56,7 +56,7 @@ def _conversations(first: int, last: int, total: int, seed: str) -> Iterator[tup
 
 
 def draw_exchanges(rng: Random, turns: list[int]) -> list[list[tuple[int, int]]]:
-    """Return the (question, reply) lengths in tokens of every turn, by conversation; `turns` holds their numbers."""
+    """Return the (question, reply) lengths in tokens of every turn; `turns` has the turns of each conversation."""
     moods = [mood for mood, n in zip([rng.gauss() for _ in turns], turns, strict=True) for _ in range(n)]
     asked = rank_lengths(USER_TOKENS, [QUESTION_TALKATIVENESS * mood + rng.gauss() for mood in moods])
     replied = rank_lengths(REPLY_TOKENS, [REPLY_TALKATIVENESS * mood + rng.gauss() for mood in moods])

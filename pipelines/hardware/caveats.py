@@ -51,7 +51,7 @@ def tensor_parallel_caveats(model: Model, tensor_parallel: int) -> list[str]:
 
 
 def format_caveats(model: Model, kv_dtype: str) -> list[str]:
-    """Return a sentence where the bytes at a number format are scaled from a model whose own format is different.
+    """Return a sentence where bytes are scaled to a number format although the model has a format of its own.
 
     Args:
         model: Its sourced row.

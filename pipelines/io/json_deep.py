@@ -85,7 +85,7 @@ def is_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 
 def skip(source: Source) -> bool:
-    """Consume one value of any depth; False where it is not JSON. Linear in its length, with a byte of memory a level."""
+    """Consume one value of any depth; False where it is not JSON. Linear in its length; memory is a byte a level."""
     state, opened = _VALUE, bytearray()
     while (kind := _kind(source)) and kind in state and _is_passed(source, kind):
         if kind in "[{":
