@@ -163,7 +163,7 @@ _ARROW = {"str": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": 
 
 
 def flat_row(question: CritQuestion, answer: CritAnswer) -> dict[str, Any]:
-    """Return an answer as one row of columns, without optional parts not asked for; columns of percentiles name them."""
+    """Return an answer as one row of columns, without optional parts not asked for; percentiles are in column names."""
     row = asdict(answer)
     if isinstance(answer, WorkloadAnswer):
         return _of_workload(row, {label: row.pop(label) for label in answer.percentiles()})
