@@ -15,18 +15,18 @@ FILES = ("RyokoAI/ShareGPT52K/sg_90k_part1.json", "RyokoAI/ShareGPT52K/sg_90k_pa
 # Source of the figures: paper.md section 5, the independent count of the 90k edition.
 CONVERSATIONS = 90_665
 LONGEST_TOKENS = 450_000
-# 733,551 replies to 719,155 user messages: so many conversations open with a reply.
+# 733,551 replies to 719,155 user messages: many conversations open with a reply.
 OPENING_SHARE = (733_551 - 719_155) / CONVERSATIONS
-# The sample ends at 100 turns; two points more give the published mean of 7.9 user messages with a longer tail.
+# The sample ends at 100 turns; two more points give the published mean of 7.9 user messages with a longer tail.
 TURNS = (*USER_TURNS[:-2], (0.96, 29), (0.99, 78), (1, 200))
 _UNIT = 500
-# Characters a token, and characters and tokens of the markup: measured on this text with the Llama-3.1 vocabulary.
+# Characters per token, and characters and tokens of the markup: measured on this text with the Llama-3.1 vocabulary.
 _QUESTION_CHARACTERS, _REPLY_CHARACTERS = 4.2, 3.8
 _MARKUP_TOKENS = 17
 
 
 def write_part(root: Path, part: int, scale: float, seed: str) -> None:
-    """Write one of the two files: its half of the conversations, the longest one at the end of the second."""
+    """Write one of the two files: half of the conversations, with the longest one at the end of the second file."""
     total = max(2, round(CONVERSATIONS * scale))
     first, last = (0, total // 2) if part == 0 else (total // 2, total)
     path = root / FILES[part]
@@ -56,7 +56,7 @@ def _conversations(first: int, last: int, total: int, seed: str) -> Iterator[tup
 
 
 def draw_exchanges(rng: Random, turns: list[int]) -> list[list[tuple[int, int]]]:
-    """Return for each conversation, of so many turns, the (question, reply) lengths of its turns in tokens."""
+    """Return the (question, reply) lengths in tokens of every turn; `turns` has the turns of each conversation."""
     moods = [mood for mood, n in zip([rng.gauss() for _ in turns], turns, strict=True) for _ in range(n)]
     asked = rank_lengths(USER_TOKENS, [QUESTION_TALKATIVENESS * mood + rng.gauss() for mood in moods])
     replied = rank_lengths(REPLY_TOKENS, [REPLY_TALKATIVENESS * mood + rng.gauss() for mood in moods])
@@ -65,7 +65,7 @@ def draw_exchanges(rng: Random, turns: list[int]) -> list[list[tuple[int, int]]]
 
 
 def conversation(source: Source, exchanges: list[tuple[int, int]]) -> list[Message]:
-    """Return the messages of one conversation; some open with a reply, as the published ones do."""
+    """Return the messages of one conversation; some open with a reply, as in the published set."""
     messages: list[Message] = []
     if source.random.random() < OPENING_SHARE:
         messages.append({"from": "gpt", "value": source.reply(800)})

@@ -40,19 +40,19 @@ THREADS = 2
 PASSES = ("cold", "warm")
 WORKLOAD = "sharegpt"
 Pass = Callable[[], int]
-# What the issue asks of our path: of the bare engine, warm and cold, and times Hugging Face's own call, cold.
+# Required speed relative to the bare engine, warm and cold, and to Hugging Face's own call, cold.
 LEAST_OF_BARE, LEAST_OF_BATCH = 0.7, 15.0
 
 
 def ours(file: TokenizerFile, folder: Path) -> Pass:
-    """The step of `kappa run`: Arrow file, engine, special tokens, comparison with Hugging Face, counts written."""
+    """The counting step of `kappa run`: read Arrow, tokenise, compare with Hugging Face, write the counts."""
     staging = Home(folder.parent / f"home-{os.getpid()}").staging(is_sample=True)
     with staging.build(conversations_name(WORKLOAD), identity_of(texts=str(folder))) as draft:
         for name in (OWNERS, TEXTS):
             (draft.folder / name).hardlink_to(folder / name)
         draft.meta["text_bytes"] = sum(int(byte_lengths(texts).sum()) for texts in Messages(folder).texts())
     staged = tokenizer_file_of(fetch_tokenizer_file(staging, file.spec, offline=True))
-    # The other ways have loaded their tokenizers and libraries too before the first pass.
+    # The other ways load their tokenizers and libraries before the first pass too.
     pa.array([""])
     fast_counter(staged)
     exact_counter(staged)
@@ -65,7 +65,7 @@ def ours(file: TokenizerFile, folder: Path) -> Pass:
 
 
 def bare(file: TokenizerFile, folder: Path) -> Pass:
-    """The engine's call alone, the texts ready as Python strings."""
+    """The bare engine call, with the texts ready as Python strings."""
     import fastokens  # noqa: PLC0415
 
     tokenizer = fastokens.Tokenizer.from_file(str(file.path))
@@ -78,7 +78,7 @@ def bare(file: TokenizerFile, folder: Path) -> Pass:
 
 
 def batch_fast(file: TokenizerFile, folder: Path) -> Pass:
-    """`encode_batch_fast` of Hugging Face tokenizers, the texts ready as Python strings."""
+    """`encode_batch_fast` of Hugging Face tokenizers, with the texts ready as Python strings."""
     from tokenizers import Tokenizer  # noqa: PLC0415
 
     tokenizer = Tokenizer.from_file(str(file.path))
@@ -91,7 +91,7 @@ def batch_fast(file: TokenizerFile, folder: Path) -> Pass:
 
 
 def dataset_map(processes: int) -> Callable[[TokenizerFile, Path], Pass]:
-    """`datasets.map` with the tokenizer of transformers in so many processes."""
+    """`datasets.map` with the tokenizer of transformers, in the given number of processes."""
 
     def prepare(file: TokenizerFile, folder: Path) -> Pass:
         import datasets  # noqa: PLC0415
@@ -146,7 +146,7 @@ def _cpu() -> float:
 
 
 def threads_of(way: str) -> dict[str, str]:
-    """Return the environment that gives each way THREADS threads in all."""
+    """Return the environment that gives every way THREADS threads in total."""
     each = THREADS // 2 if way.endswith("2 processes") else THREADS
     parallel = "true" if each > 1 else "false"
     return {"RAYON_NUM_THREADS": str(each), "FASTOKENS_BPE_THREADS": str(each), "TOKENIZERS_PARALLELISM": parallel}
@@ -156,7 +156,7 @@ Rates = dict[tuple[str, str, str, str], list[float]]
 
 
 def measure_all(folder: Path, options: argparse.Namespace) -> tuple[Rates, Rates]:
-    """Return MB/s by the clock and by CPU time over THREADS, one value a repetition; the ways take turns."""
+    """Return MB/s by wall time and by CPU time over THREADS, one value a repetition; the ways alternate."""
     by_clock: Rates = {}
     by_cpu: Rates = {}
     for kind in options.kind or KINDS:
@@ -184,13 +184,13 @@ def measure_all(folder: Path, options: argparse.Namespace) -> tuple[Rates, Rates
 
 
 def spread(values: list[float], form: str = ".0f") -> str:
-    """Return the median, and the lowest and highest where there are several."""
+    """Return the median, with the lowest and highest where there are several values."""
     middle = format(statistics.median(values), form)
     return middle if len(values) == 1 else f"{middle} ({min(values):{form}} to {max(values):{form}})"
 
 
 def ratios(rates: Rates, way: str, name: str) -> dict[tuple[str, str], list[float]]:
-    """Return ours divided by another way in the same pass, by (tokenizer, kind), one value a repetition of that way."""
+    """Return our speed over another way's in the same pass by (tokenizer, kind), one value a repetition of that way."""
     return {
         (tokenizer, kind): [a / b for a, b in zip(values, rates[way, tokenizer, kind, name], strict=False)]
         for (which, tokenizer, kind, passed), values in rates.items()
@@ -199,7 +199,7 @@ def ratios(rates: Rates, way: str, name: str) -> dict[tuple[str, str], list[floa
 
 
 def print_tables(rates: Rates) -> None:
-    """Print MB/s of every way, then ours divided by each other way."""
+    """Print MB/s of every way, then our speed relative to each other way."""
     cases = list(dict.fromkeys((tokenizer, kind) for _, tokenizer, kind, _ in rates))
     head = ["MB/s", *(f"{tokenizer} {kind}" for tokenizer, kind in cases)]
     lines = list(dict.fromkeys((way, name) for way, _, _, name in rates))
@@ -215,7 +215,7 @@ def print_tables(rates: Rates) -> None:
 
 
 def main() -> int:
-    """Measure as the command line asks."""
+    """Run the measurement with the command-line options."""
     parser = argparse.ArgumentParser(prog="python -m bench.counting", description=__doc__)
     parser.add_argument("--megabytes", type=float, default=200, help="text a kind")
     parser.add_argument("--slow-megabytes", type=float, help="text a kind for the ways that are not ours nor bare")

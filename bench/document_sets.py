@@ -20,7 +20,7 @@ STORIES, FILINGS = "deepmind/narrativeqa/data", "kensho/DocFinQA"
 
 
 class Split(NamedTuple):
-    """How many documents, rows and files a split has."""
+    """The number of documents, rows and files of a split."""
 
     name: str
     documents: int
@@ -28,11 +28,11 @@ class Split(NamedTuple):
     files: int
 
 
-# Source: paper.md section 5; the numbers of files as the repository has them.
+# Source: paper.md section 5; the numbers of files are those of the repository.
 STORY_SPLITS = (Split("train", 1102, 32_747, 24), Split("validation", 115, 3_461, 3), Split("test", 355, 10_557, 8))
 FILING_SPLITS = (Split("train", 618, 5_735, 1), Split("dev", 84, 780, 1), Split("test", 99, 922, 1))
-# Characters for a token of the published lengths, chosen so that the bytes come out as published: 16.3 GB decoded and
-# 4.7 GB. The story's column is compressed in pages of this size, three or four rows: 3.2 GB come out of it.
+# Characters per token of the published lengths, chosen to give the published bytes: 16.3 GB decoded and 4.7 GB.
+# The story's column is compressed in pages of this size, three or four rows, which gives 3.2 GB.
 _STORY_CHARACTERS, _FILING_CHARACTERS = 4.75, 3.35
 _PAGE_BYTES, _ZSTD_LEVEL = 12 << 16, 2
 _ROW_GROUP_ROWS = 1000
@@ -40,14 +40,14 @@ _PLAIN_COLUMN = "document.text"
 
 
 def scaled(split: Split, scale: float) -> Split:
-    """Return a split of a part of the documents, each with as many rows as before."""
+    """Return a split with a share of the documents and the same number of rows a document."""
     documents = max(1, round(split.documents * scale))
     rows = max(documents, round(split.rows * documents / split.documents))
     return Split(split.name, documents, rows, min(rows, max(1, round(split.files * scale))))
 
 
 def rows_of(split: Split, document: int) -> range:
-    """Return the rows of a document: 32,747 over 1,102 gives 29 or 30 each."""
+    """Return the number of rows of a document: 32,747 over 1,102 gives 29 or 30 each."""
     return range(split.rows * document // split.documents, split.rows * (document + 1) // split.documents)
 
 
@@ -94,12 +94,12 @@ def _leaves(schema: pa.Schema) -> list[str]:
 
 
 def _lengths(points: Quantiles, split: Split, seed: str) -> list[int]:
-    """Return the tokens of each document of a split: the published percentiles, in random order."""
+    """Return the token count of each document of a split: the published percentiles, in random order."""
     return draw_lengths(Random(f"{seed}/{split.name}"), points, split.documents)  # noqa: S311 - no secret
 
 
 def _story(source: Source, tokens: int) -> dict[str, object]:
-    """Return one story as the set has it."""
+    """Return one story with the columns of the real set."""
     text, summary = source.story(round(tokens * _STORY_CHARACTERS)), source.prose(3_500)
     return {
         "id": f"{source.random.getrandbits(160):040x}",
@@ -134,7 +134,7 @@ def _tokenised(text: str) -> dict[str, object]:
 
 
 def write_filings(root: Path, split: Split, seed: str) -> None:
-    """Write one split of DocFinQA: a JSON array, or for `test` one record a line, as the sample has it."""
+    """Write one split of DocFinQA: a JSON array, or JSON lines for `test`, as in the sample."""
     path = root / FILINGS / f"{split.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     is_lines = split.name == "test"
@@ -150,7 +150,7 @@ def write_filings(root: Path, split: Split, seed: str) -> None:
 
 
 def _rest(source: Source) -> bytes:
-    """Return the keys of a record behind its context, without the braces."""
+    """Return the keys of a record after its context, without the braces."""
     rng: Random = source.random
     before, after = rng.randint(100, 9999), rng.randint(100, 9999)
     row = {

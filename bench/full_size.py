@@ -19,7 +19,7 @@ from bench.measure import Measured, measure, table
 from warehouse.home.home import Home
 
 REVISION = "0" * 40
-# Words for the steps, by the first part of an asset's key.
+# Step names for the table, by the first part of an asset's key.
 STEPS = {
     "raw": "hash the files (part of the download)",
     "tokenizer_files": "tokenizer files",
@@ -58,9 +58,9 @@ Span = tuple[float, float]
 
 
 def step_spans(home: Path) -> tuple[dict[Key, Span], Span]:
-    """Return when the body of each asset began and ended, by its key, and when the run did.
+    """Return the start and end times of each asset's body, by its key, and those of the run.
 
-    A body is what lies between the start of a step and its first result: what Dagster does around it is not in it.
+    A body runs from the start of a step to its first result; Dagster's own work around it is excluded.
     """
     import dagster as dg  # noqa: PLC0415 - slow to import
 
@@ -87,7 +87,7 @@ def step_spans(home: Path) -> tuple[dict[Key, Span], Span]:
 
 @dataclass
 class Cost:
-    """Seconds by the clock and of CPU time, the bytes behind them (0: they say nothing), and the peak of memory."""
+    """Seconds of wall time and of CPU time, the bytes processed (0: unknown), and the peak memory."""
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -95,7 +95,7 @@ class Cost:
     peak_bytes: int = 0
 
     def add(self, other: Cost) -> None:
-        """Add another cost."""
+        """Return the sum with another cost."""
         self.seconds += other.seconds
         self.cpu_seconds += other.cpu_seconds
         self.volume += other.volume
@@ -128,7 +128,7 @@ def step_of(key: Key) -> str:
 
 
 def _volume(home: Path, key: Key) -> int:
-    """Return the bytes of the files behind `read`, of the text behind `count`."""
+    """Return the file bytes for `read`, the text bytes for `count`."""
     staging = Home(home).staging(is_sample=True)
     if key[0] in ("raw", "conversations"):
         return sum(int(file["bytes"]) for file in staging.require(f"raw/{key[1]}").meta["files"])
@@ -160,14 +160,14 @@ def sum_of(parts: dict[str, Cost]) -> Cost:
 
 
 def measure_root(root: Path, home: Path, names: list[str]) -> tuple[str, Cost]:
-    """Run over one generated folder in a new process; return the table, and the cost of the per-record part."""
+    """Run over one generated folder in a new process; return the table and the cost of the per-record part."""
     took = measure("bench.full_size", str(root), "--home", str(home), "--child", *names)
     costs = costs_of(took, home)
     return report(took, costs), sum_of({step: sum_of(costs[step]) for step in PER_RECORD})
 
 
 def main() -> int:
-    """Measure as the command line asks."""
+    """Run the measurement with the command-line options."""
     parser = argparse.ArgumentParser(prog="python -m bench.full_size", description=__doc__)
     parser.add_argument("root", type=Path, help="what bench.generate wrote")
     parser.add_argument("--home", type=Path, help="home folder, emptied first (default: a temporary one)")

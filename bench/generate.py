@@ -24,7 +24,7 @@ Task = tuple[Callable[..., None], tuple[object, ...]]
 
 
 def tasks(root: Path, scale: float, names: list[str]) -> list[Task]:
-    """Return what is to be written, a file each, the longest first."""
+    """Return the files to write, one task each, the longest first."""
     found: list[Task] = []
     if "finqa" in names:
         splits = [scaled(split, scale) for split in FILING_SPLITS]
@@ -42,13 +42,13 @@ def tasks(root: Path, scale: float, names: list[str]) -> list[Task]:
 
 
 def generate(root: Path, scale: float = 1.0, names: list[str] | None = None, processes: int = PROCESSES) -> int:
-    """Write the sets of these names; return the bytes written.
+    """Write the named sets; return the bytes written.
 
     Args:
         root: a folder; files of the same names are replaced.
-        scale: share of the conversations and documents; rows a document stay as they are.
-        names: of `SETS`, all by default.
-        processes: how many write at once; 1 writes in this process.
+        scale: share of the conversations and documents to write; rows a document do not change.
+        names: names in `SETS`; all by default.
+        processes: number of writing processes; 1 writes in this process.
     """
     todo = tasks(root, scale, names or list(SETS))
     if processes == 1:
@@ -62,7 +62,7 @@ def generate(root: Path, scale: float = 1.0, names: list[str] | None = None, pro
 
 
 def main() -> int:
-    """Generate as the command line asks."""
+    """Generate the sets that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m bench.generate", description=__doc__)
     parser.add_argument("root", type=Path)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the published number of records")

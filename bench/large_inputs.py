@@ -36,13 +36,13 @@ LARGEST_RATIO = 2.2
 
 
 def long_message(root: Path, megabytes: float) -> str:
-    """Write a chat with one message of so many megabytes; return its workload."""
+    """Write a chat with one message of the given megabytes; return its workload."""
     said = [{"from": "human", "value": Source("message").story(int(megabytes * 1e6))}, {"from": "gpt", "value": "Yes."}]
     return write_chats(root, [said])
 
 
 def long_conversation(root: Path, turns: float) -> str:
-    """Write one conversation of so many turns of 200 and 400 characters; return its workload."""
+    """Write one conversation of the given number of turns, 200 and 400 characters each; return its workload."""
     source = Source("conversation")
     said = []
     for _ in range(int(turns)):
@@ -51,7 +51,7 @@ def long_conversation(root: Path, turns: float) -> str:
 
 
 def write_chats(root: Path, chats: list[list[dict[str, str]]]) -> str:
-    """Write conversations into the first of ShareGPT's files and none into the second; return the workload."""
+    """Write conversations into ShareGPT's first file and none into the second; return the workload."""
     chosen = workload("sharegpt")
     records = [{"id": f"c{n}", "conversations": said} for n, said in enumerate(chats)]
     for path, content in zip(PARTS, (records, []), strict=True):
@@ -61,7 +61,7 @@ def write_chats(root: Path, chats: list[list[dict[str, str]]]) -> str:
 
 
 def long_record(root: Path, megabytes: float) -> str:
-    """Write one filing of so many megabytes with one question; return its workload."""
+    """Write one filing of the given megabytes with one question; return its workload."""
     chosen = workload("finqa")
     (root / chosen.repo_id).mkdir(parents=True, exist_ok=True)
     part = Source("record").filing(int(min(megabytes, 10) * 1e6))
@@ -74,24 +74,24 @@ def long_record(root: Path, megabytes: float) -> str:
 
 
 def repeated_story(root: Path, rows: float) -> str:
-    """Write 30 stories that stand in so many rows each; return their workload."""
+    """Write 30 stories, each repeated in the given number of rows; return their workload."""
     for name, documents in (("train", 28), ("validation", 1), ("test", 1)):
         write_stories(root, Split(name, documents, round(documents * rows), 1), 0, "repeated")
     return "narrativeqa"
 
 
 def numbers(root: Path, millions: float) -> str:
-    """Write an array of one conversation and so many million numbers; return its workload."""
+    """Write an array of one conversation and the given millions of numbers; return its workload."""
     return write_junk(root, "[", ",1", millions, "]")
 
 
 def lines_not_json(root: Path, millions: float) -> str:
-    """Write one conversation and so many million lines that are not JSON; return its workload."""
+    """Write one conversation and the given millions of lines that are not JSON; return its workload."""
     return write_junk(root, "", "\nx", millions, "\n")
 
 
 def write_junk(root: Path, begin: str, junk: str, millions: float, end: str) -> str:
-    """Write one conversation and what is no record behind it into the first of ShareGPT's files."""
+    """Write one conversation, then elements that are no records, into ShareGPT's first file."""
     name = write_chats(root, [[{"from": "human", "value": "Hello"}]])
     path = root / workload(name).repo_id / PARTS[0]
     (record,) = json.loads(path.read_text("ascii"))
@@ -114,7 +114,7 @@ CASES: dict[str, tuple[Callable[[Path, float], str], tuple[float, ...], str]] = 
 
 
 def run_steps(root: Path, name: str) -> None:
-    """Take what is under `root` from files to turns by `text` and `chat`; hand back what each step took."""
+    """Read, count and derive turns by `text` and `chat` from the files under `root`; hand back each step's cost."""
     home = Home(root / "home")
     home.prepare()
     staging, chosen = home.staging(is_sample=True), workload(name)
@@ -135,7 +135,7 @@ def run_steps(root: Path, name: str) -> None:
 
 
 def measure_case(case: str, size: float) -> Measured:
-    """Write a case at a size and measure the steps over it in a new process."""
+    """Write a case at one size and measure the steps over it in a new process."""
     write = CASES[case][0]
     with tempfile.TemporaryDirectory() as folder:
         name = write(Path(folder), size)
@@ -143,7 +143,7 @@ def measure_case(case: str, size: float) -> Measured:
 
 
 def main() -> int:
-    """Measure as the command line asks."""
+    """Run the measurement with the command-line options."""
     parser = argparse.ArgumentParser(prog="python -m bench.large_inputs", description=__doc__)
     parser.add_argument("--case", action="append", choices=list(CASES))
     parser.add_argument("--scale", type=float, default=1.0, help="share of the sizes")

@@ -1,7 +1,7 @@
-"""Runs a piece of work in a new process and measures it from outside: seconds, CPU time, memory, children included.
+"""Runs a module in a new process and measures it from outside: seconds, CPU time, memory, children included.
 
-All is read from /proc every 50 ms. Memory is resident set size; the peak of one process is what the kernel noted
-(VmHWM). CPU time says more than seconds where the machine has other work too.
+It reads /proc every 50 ms. Memory is resident set size; the peak of one process is the kernel's own (VmHWM).
+CPU time is the better figure where the machine has other work too.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ RESULT = "KAPPA_BENCH_RESULT"
 
 @dataclass(frozen=True)
 class Measured:
-    """What a process took.
+    """The cost of a process.
 
     Attributes:
         seconds: From start to exit.
         peak_bytes: Largest resident set of any single process.
-        result: What the process handed to `hand_back`, {} if nothing.
-        cpu: (time of day, CPU seconds used until then) along the way, never falling; the last of them is what the
-            kernel noted when the process ended.
-        memory: (time of day, resident set of all) along the way.
+        result: What the process passed to `hand_back`, {} if nothing.
+        cpu: (time of day, CPU seconds used until then) over time, never falling; the last one is the kernel's figure
+            at the end of the process.
+        memory: (time of day, resident set of all processes) over time.
     """
 
     seconds: float
@@ -49,7 +49,7 @@ class Measured:
 
     @property
     def peak_all_bytes(self) -> int:
-        """Largest resident set of the process and its children together at one moment."""
+        """Largest resident set of the process and its children together."""
         return max((size for _, size in self.memory), default=0)
 
     def cpu_between(self, start: float, end: float) -> float:
@@ -57,7 +57,7 @@ class Measured:
         return self._cpu_at(end) - self._cpu_at(start)
 
     def peak_between(self, start: float, end: float) -> int:
-        """Return the largest resident set of all between two times of day, 0 where none was read."""
+        """Return the largest total resident set between two times of day, 0 without a reading."""
         return max((size for moment, size in self.memory if start <= moment <= end), default=0)
 
     def _cpu_at(self, moment: float) -> float:
@@ -69,10 +69,10 @@ class Measured:
 
 
 class Watch(threading.Thread):
-    """Watches a process and its children until `stop`."""
+    """Samples a process and its children until `stop`."""
 
     def __init__(self, pid: int) -> None:
-        """Begin with nothing seen."""
+        """Start with no samples."""
         super().__init__(daemon=True)
         self.pid = pid
         self.peak = 0
@@ -81,12 +81,12 @@ class Watch(threading.Thread):
         self._done = threading.Event()
 
     def run(self) -> None:
-        """Look every `EVERY_S`."""
+        """Take a sample every `EVERY_S`."""
         while not self._done.wait(EVERY_S):
             self.look()
 
     def look(self) -> None:
-        """Note what all of them have used until now and hold."""
+        """Record the CPU time and memory of all processes."""
         pids = family(self.pid)
         self.note_cpu(sum(map(cpu_of, pids)))
         memory = [resident(pid) for pid in pids]
@@ -94,17 +94,17 @@ class Watch(threading.Thread):
         self.memory.append((time.time(), sum(now for now, _ in memory)))
 
     def note_cpu(self, seconds: float) -> None:
-        """Note CPU time used until now; a process that ended between two readings never takes its own back."""
+        """Record CPU time; the total never falls when a process ends between two samples."""
         self.cpu.append((time.time(), max(seconds, self.cpu[-1][1] if self.cpu else 0.0)))
 
     def stop(self) -> None:
-        """End the watch."""
+        """Stop sampling."""
         self._done.set()
         self.join()
 
 
 def family(pid: int) -> list[int]:
-    """Return a process and all that descend from it."""
+    """Return a process and all of its descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -120,7 +120,7 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_of(pid: int) -> float:
-    """Return the CPU seconds of a process and of its children that have ended; zero where it has ended itself."""
+    """Return the CPU seconds of a process and its ended children; zero where the process itself has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -129,7 +129,7 @@ def cpu_of(pid: int) -> float:
 
 
 def resident(pid: int) -> tuple[int, int]:
-    """Return the resident set of a process in bytes, now and at its highest; zeros where it has ended."""
+    """Return the resident set of a process in bytes, now and at its peak; zeros where it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -139,7 +139,7 @@ def resident(pid: int) -> tuple[int, int]:
 
 
 def measure(module: str, *arguments: str, environment: dict[str, str] | None = None) -> Measured:
-    """Run `python -m MODULE ARGUMENTS` in a new process and measure it; its own output goes to standard error.
+    """Run `python -m MODULE ARGUMENTS` in a new process and measure it; its output goes to standard error.
 
     Raises:
         RuntimeError: it failed.
@@ -166,7 +166,7 @@ def measure(module: str, *arguments: str, environment: dict[str, str] | None = N
 
 
 def hand_back(result: dict[str, Any]) -> None:
-    """Give a result to the process that measures this one; print it where nobody does."""
+    """Pass a result to the measuring process; print it where there is none."""
     text = json.dumps(result)
     if RESULT in os.environ:
         Path(os.environ[RESULT]).write_text(text, "utf8")
@@ -175,6 +175,6 @@ def hand_back(result: dict[str, Any]) -> None:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return rows as a Markdown table, numbers to the right."""
+    """Return rows as a Markdown table, numbers aligned right."""
     lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -32,7 +32,7 @@ Message = dict[str, str]
 
 
 def prompts_of(messages: list[Message]) -> list[list[Message]]:
-    """Return the messages of every prompt: all that stands before a reply that follows a request.
+    """Return the messages of every prompt: everything before a reply that follows a request.
 
     [human, gpt, human] has the prompts [human] and [human, gpt, human].
     """
@@ -44,9 +44,9 @@ def prompts_of(messages: list[Message]) -> list[list[Message]]:
 
 
 def count_naively(root: Path, tokenizer: str) -> None:
-    """Count every prompt in this process and hand back their tokens and the seconds."""
+    """Count every prompt in this process; hand back their tokens and the seconds."""
     begin = time.perf_counter()
-    from datasets import disable_progress_bars, load_dataset  # noqa: PLC0415 - part of what is measured
+    from datasets import disable_progress_bars, load_dataset  # noqa: PLC0415 - included in the measurement
 
     from pipelines.counting.engines import official_prompts  # noqa: PLC0415
     from pipelines.vocab.template_files import chat_template  # noqa: PLC0415
@@ -68,7 +68,7 @@ def count_naively(root: Path, tokenizer: str) -> None:
 
 
 def ours(root: Path, tokenizer: str) -> dict[str, float]:
-    """Run our steps over the same file in a new process; return the seconds and what they found."""
+    """Run our steps over the same file in a new process; return the seconds and the totals."""
     took = measure("bench.large_inputs", "--child", "sharegpt", "--root", str(root))
     staging = Home(root / "home").staging(is_sample=True)
     turns = pq.read_table(staging.require(turns_name("sharegpt", tokenizer, "chat")).file(TURNS_FILE))
@@ -78,7 +78,7 @@ def ours(root: Path, tokenizer: str) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure as the command line asks."""
+    """Run the comparison with the command-line options."""
     parser = argparse.ArgumentParser(prog="python -m bench.naive", description=__doc__)
     parser.add_argument("root", type=Path, help="what bench.generate wrote")
     parser.add_argument("--conversations", type=int, default=300, help="the first so many of the first file")

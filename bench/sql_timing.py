@@ -28,7 +28,7 @@ from warehouse.hardware_rows.rows import load_reference
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql.md"
 TOKENIZERS = ("llama-3.1", "qwen3")
-# Sessions, turns, median tokens of a request and of a reply; documents have the tokens of a document instead.
+# Sessions, turns, median tokens of a request and of a reply; documents have the document's tokens instead.
 CHATS = {"sharegpt": (90_665, 719_155, 19, 303), "sharegpt-v3": (75_000, 690_000, 19, 300)}
 DOCUMENTS = {"narrativeqa": (1_572, 46_765, 12, 57_000), "finqa": (801, 7_437, 22, 167_000)}
 REPEATS = 3
@@ -50,7 +50,7 @@ MORE = {
 
 
 def drawn_turns(name: str, tokenizer: str, counting: str) -> pa.Table:
-    """Return turns of a whole set with sizes drawn from log-normal distributions; the same numbers at every call."""
+    """Return the turns of a whole set with sizes from log-normal distributions; every call gives the same numbers."""
     draw = np.random.default_rng([len(name), TOKENIZERS.index(tokenizer), COUNTINGS.index(counting)])
     sessions, turns, request, second = (CHATS | DOCUMENTS)[name]
     lengths = np.random.default_rng(7).lognormal(0, 1.2, sessions)
@@ -100,7 +100,7 @@ def questions() -> dict[str, str]:
 
 
 def timed(path: Path) -> list[list[str]]:
-    """Return for each question the rows that it gives, and the first and the median time in milliseconds."""
+    """Return the rows of each query, and its first and median time in milliseconds."""
     rows = []
     for name, query in questions().items():
         with read_only(path) as connection:

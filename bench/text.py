@@ -1,8 +1,8 @@
-"""Much distinct text, quickly: words are drawn in blocks by NumPy, everything around them is the sample's.
+"""Large amounts of distinct text, fast: NumPy draws words in blocks; everything else is generated as in the sample.
 
-The sample's own prose knows 330 words, which an engine's cache of words holds after a megabyte. Here the vocabulary is
-those words, then their forms with prefixes and endings, then invented names and compounds, drawn as often as their
-rank suggests (Zipf): as many different words a megabyte as real chats and books have, see README.md.
+The sample's own prose has 330 words, which an engine's word cache holds after a megabyte. Here the vocabulary is
+those words, then their forms with prefixes and endings, then invented names and compounds, drawn by rank (Zipf).
+It has as many distinct words a megabyte as real chats and books, see README.md.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from pipelines.generated.text import WORDS, Block, code, foreign, name, render_h
 VOCABULARY = 100_000
 _PREFIXES = ("", "re", "un", "over", "inter", "pre", "non-", "mis", "co", "sub")
 _ENDINGS = ("", "s", "ed", "ing", "er", "ly", "ness", "able", "ment", "ist", "less", "wise")
-# Rank r is drawn with a probability of 1 / (r + 12) ** 1.25: the distinct words of ten megabytes then come out as
-# measured on real chats.
+# Rank r has the probability 1 / (r + 12) ** 1.25: ten megabytes then have as many distinct words as real chats.
 _SHIFT, _EXPONENT = 12, 1.25
 _SENTENCE_WORDS, _COMMA_EVERY = 14, 11
 _DRAWN_WORDS = 1 << 16
@@ -30,7 +29,7 @@ PLAIN, COMMA, STOP, OPENING = range(4)
 
 @functools.cache
 def vocabulary() -> tuple[list[str], np.ndarray]:
-    """Return the words, most common first, and the running sums of their probabilities, shape (words,)."""
+    """Return the words, most common first, and the cumulative sums of their probabilities, shape (words,)."""
     rng = Random("vocabulary")  # noqa: S311 - reproducible text, no secret
     forms = [prefix + word + ending for ending, prefix in itertools.product(_ENDINGS, _PREFIXES) for word in WORDS[60:]]
     words = list(dict.fromkeys([*WORDS, *forms]))
@@ -42,23 +41,23 @@ def vocabulary() -> tuple[list[str], np.ndarray]:
 
 
 def hash_of(word: str) -> int:
-    """Return a number that puts words into the same mixed order in every process."""
+    """Return a sort key that shuffles words in the same order in every process."""
     return Random(word).getrandbits(32)  # noqa: S311 - an order, no secret
 
 
 @functools.cache
 def _shapes() -> np.ndarray:
-    """Return every word plain, with a comma, with a full stop and with a capital: one row a shape."""
+    """Return every word plain, with a comma, with a full stop and with a capital: one row a form."""
     words = vocabulary()[0]
     rows = [words, [f"{w}," for w in words], [f"{w}." for w in words], [w.capitalize() for w in words]]
     return np.array(rows, dtype=object)
 
 
 class Source:
-    """An endless stream of text of one seed."""
+    """An endless stream of text from one seed."""
 
     def __init__(self, seed: str) -> None:
-        """Begin the stream of that seed."""
+        """Start the stream of `seed`."""
         self.random = Random(seed)  # noqa: S311 - reproducible text, no secret
         self._numbers = np.random.default_rng(self.random.getrandbits(64))
         self._words: list[str] = []
@@ -83,11 +82,11 @@ class Source:
         return list(_shapes()[shape, np.minimum(ranks, len(vocabulary()[0]) - 1)])
 
     def prose(self, characters: int) -> str:
-        """Return sentences of about `characters` in all."""
+        """Return sentences of about `characters` in total."""
         return " ".join(self.words(max(1, round(characters / 7.2))))
 
     def blocks(self, characters: int) -> list[Block]:
-        """Return the blocks of a chat message of about `characters`: as the sample's, with this prose."""
+        """Return the blocks of a chat message of about `characters`: the sample's structure with this prose."""
         made: list[Block] = []
         room = characters
         while room > 0:
@@ -106,7 +105,7 @@ class Source:
         return Block(kind, [self.prose(40 if kind == "heading" else characters)])
 
     def question(self, characters: int) -> str:
-        """Return what a user writes: a line, or where it is long often something pasted."""
+        """Return a user's message: a line, or where it is long often pasted text."""
         is_pasted = characters > 800 and self.random.random() < 0.5
         return render_plain(self.blocks(characters)) if is_pasted else self.prose(characters)
 

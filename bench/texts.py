@@ -1,4 +1,4 @@
-"""Distinct text of three kinds for `bench.counting`, at rest as the program's own messages are."""
+"""Distinct text of three kinds for `bench.counting`, stored as the program stores messages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SUFFIXES = (".py", ".pyi", ".js", ".ts", ".c", ".h", ".cc", ".cpp", ".hpp", ".rs
 
 
 def write_texts(kind: str, folder: Path, megabytes: float) -> int:
-    """Write about so many megabytes of one kind into `folder` as messages of one session; return the bytes of text.
+    """Write about the given megabytes of one kind into `folder` as messages of one session; return the bytes of text.
 
-    Chats and books are generated; code is what is installed beside this Python, each content once, and ends where
-    that ends.
+    Chats and books are generated. Code is the Python code installed with this interpreter, each content once; it can
+    be less than asked for.
     """
     folder.mkdir(parents=True)
     writer = SessionsWriter(folder, kind)
@@ -53,7 +53,7 @@ def _books() -> Iterator[str]:
 
 
 def _code() -> Iterator[str]:
-    """Yield the sources installed beside this Python, in an order of their own, each content once."""
+    """Yield the sources installed with this Python in a fixed random order, each content once."""
     folders = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib", "include")}
     paths = sorted({path for folder in folders for path in folder.rglob("*") if path.suffix in SUFFIXES})
     Random(0).shuffle(paths)  # noqa: S311 - an order, no secret

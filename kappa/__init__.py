@@ -1,4 +1,4 @@
-"""The public Python API: open a warehouse, ask for kappa_crit. Thin: what computes lives in pipelines and warehouse.
+"""The public Python API: open a warehouse, ask for kappa_crit. The computing code is in pipelines and warehouse.
 
 >>> import kappa
 >>> with kappa.open(sample_home) as warehouse:
@@ -14,6 +14,6 @@ from kappa.warehouse import Warehouse, open_warehouse
 from pipelines.hardware.questions.question import CritQuestion
 from warehouse.errors import KappaError, UsageError
 
-open = open_warehouse  # noqa: A001 - `kappa.open` reads as it should; nothing here opens files
+open = open_warehouse  # noqa: A001 - users write `kappa.open`; no file is opened in this module
 
 __all__ = ["CritQuestion", "KappaError", "UsageError", "Warehouse", "crit", "open"]

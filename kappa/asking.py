@@ -1,4 +1,4 @@
-"""`kappa.crit`: what `kappa crit` answers, as typed objects."""
+"""`kappa.crit`: the answers of `kappa crit` as typed objects."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ P = ParamSpec("P")
 
 
 def answers_of(question: CritQuestion, home: Path, database: Callable[[], Path]) -> list[CritAnswer]:
-    """Return the answers by the sourced rows, a user's own in `home`, and the turns in a database.
+    """Return the answers from the sourced rows, the user's own rows in `home`, and the turns in a database.
 
     Raises:
-        UsageError: the question contradicts itself, or holds a number that cannot be.
+        UsageError: the question contradicts itself, or has an impossible number.
         KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
     """
     from pipelines.hardware.machines import read_sources  # noqa: PLC0415 - pyarrow and NumPy are slow to import
@@ -30,17 +30,17 @@ def answers_of(question: CritQuestion, home: Path, database: Callable[[], Path])
 
 
 def _asking(question: Callable[P, CritQuestion]) -> Callable[P, list[CritAnswer]]:
-    """Return `crit`, which takes what a question is made of: its names and types are declared once, there."""
+    """Return `crit`, which takes the fields of the question: their names and types are declared once, there."""
 
     def crit(*arguments: P.args, **named: P.kwargs) -> list[CritAnswer]:
-        """Return kappa_crit of models on hardware, or what a turn or a workload makes of it.
+        """Return kappa_crit of models on hardware, or its effect on a turn or a workload.
 
-        It takes what `CritQuestion` takes. With `cached_tokens` and `new_tokens` the answers are `TurnAnswer`s, with
-        `workload` `WorkloadAnswer`s, else `CritRow`s. A workload and a user's own rows come from the home folder that
-        KAPPA_HOME names, else `./data`; `Warehouse.crit` asks another one.
+        The arguments are those of `CritQuestion`. With `cached_tokens` and `new_tokens` the answers are `TurnAnswer`s,
+        with `workload` `WorkloadAnswer`s, else `CritRow`s. A workload and a user's own rows come from the home folder
+        in KAPPA_HOME, else `./data`; `Warehouse.crit` uses its own.
 
         Raises:
-            UsageError: the question contradicts itself, or holds a number that cannot be.
+            UsageError: the question contradicts itself, or has an impossible number.
             KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
 
         >>> (row,) = crit(model="llama-3.1-70b", accelerator="h100-sxm", link="pcie5-x16", basis="physical")

@@ -1,4 +1,4 @@
-"""One published generation, read only: tables and views as DuckDB relations, which become Arrow, pandas or polars."""
+"""One published generation, read only: tables and views as DuckDB relations, convertible to Arrow, pandas or polars."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SERIES = ("workload", "tokenizer", "counting")
 
 
 def open_warehouse(home: str | os.PathLike[str] | None = None) -> Warehouse:
-    """Return the current generation of a home folder, which stays the same one until it is closed.
+    """Open the current generation of a home folder; it stays the same until it is closed.
 
     Args:
-        home: the home folder; None for KAPPA_HOME, else `./data`, as the command line has it.
+        home: the home folder; None for KAPPA_HOME, else `./data`, as on the command line.
 
     Raises:
-        KappaError: nothing was published there, or by another kappa.
+        KappaError: the folder has no published generation, or one of another kappa version.
     """
     return Warehouse(Home(home_path(None if home is None else os.fspath(home))))
 
@@ -39,21 +39,21 @@ def open_warehouse(home: str | os.PathLike[str] | None = None) -> Warehouse:
 class Warehouse:
     """One generation of a home folder. Close it, or use it in a `with` statement.
 
-    A relation is lazy: it is computed when it becomes something else, by `.fetchall()`, `.to_arrow_table()`, `.df()`
-    (pandas) or `.pl()` (polars, where it is installed). It belongs to this warehouse and ends with it. One thread uses
-    a warehouse at a time; each thread opens its own.
+    A relation is lazy: `.fetchall()`, `.to_arrow_table()`, `.df()` (pandas) or `.pl()` (polars, where it is installed)
+    computes it. It belongs to this warehouse and ends with it. Only one thread may use a warehouse at a time; each
+    thread opens its own.
     """
 
     def __init__(self, home: Home) -> None:
         """Open the current generation of `home`.
 
         Raises:
-            KappaError: nothing was published there, or by another kappa.
+            KappaError: the folder has no published generation, or one of another kappa version.
         """
         path = home.database()
         self._home = home
         self.folder = path.parent
-        """The generation's folder: `warehouse.duckdb`, `lake/` and `report/` of this one state."""
+        """The generation's folder: `warehouse.duckdb`, `lake/` and `report/`."""
         self.generation = int(self.folder.name)
         self._stack = ExitStack()
         self._connection = self._stack.enter_context(read_only(path))
@@ -63,11 +63,11 @@ class Warehouse:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the warehouse."""
         self.close()
 
     def close(self) -> None:
-        """Let go of the generation; relations of this warehouse end here."""
+        """Release the generation; relations of this warehouse end here."""
         self._stack.close()
 
     @property
@@ -76,14 +76,14 @@ class Warehouse:
         return tuple(TABLES)
 
     def table(self, name: str, **values: object) -> Relation:
-        """Return the rows of a table or view in which each named column has that value.
+        """Return the rows of a table or view in which each named column has the given value.
 
         Args:
             name: one of `tables`.
-            values: by column; None stands for no condition.
+            values: by column; None means no condition.
 
         Raises:
-            KappaError: there is no such table or column.
+            KappaError: the table or column does not exist.
 
         >>> sample.table("links", link="pcie5-x16").project("peak_bytes_per_s").fetchall()
         [(63015000000.0,)]
@@ -125,10 +125,10 @@ class Warehouse:
         population: str | None = None,
         block_tokens: int = 1,
     ) -> Relation:
-        """Return exact percentiles, one row a value, at any granularity of reuse.
+        """Return exact percentiles, one row a value, at any reuse granularity.
 
         Args:
-            workload: as are `tokenizer` and `counting`: see `turns`.
+            workload: see `turns`, as are `tokenizer` and `counting`.
             tokenizer: see `workload`.
             counting: see `workload`.
             metric: `kappa_ratio`, `cached_tokens`, `prefill_tokens`, `context_tokens`, `output_tokens`; None for all.
@@ -155,11 +155,11 @@ class Warehouse:
         """Return the rows of one query over the tables and views.
 
         Args:
-            query: SQL as DuckDB has it; it can read this generation and nothing else.
+            query: DuckDB's SQL; it can read only this generation.
             parameters: values of `$name` in the query.
 
         Raises:
-            KappaError: DuckDB refuses the query; the message says where it is wrong.
+            KappaError: DuckDB rejects the query; the message says where it is wrong.
 
         >>> sample.sql("SELECT count(DISTINCT workload) FROM turns WHERE tokenizer = $t", {"t": "qwen3"}).fetchall()
         [(4,)]
@@ -167,10 +167,10 @@ class Warehouse:
         return checked(self._connection, query, dict(parameters or {}))
 
     def crit(self, question: CritQuestion) -> list[CritAnswer]:
-        """Return the answers to a question, a workload's by the turns of this generation; see `kappa.crit`.
+        """Return the answers to a question; a workload's use the turns of this generation. See `kappa.crit`.
 
         Raises:
-            UsageError: the question contradicts itself, or holds a number that cannot be.
+            UsageError: the question contradicts itself, or has an impossible number.
             KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
 
         >>> asked = CritQuestion(model="llama-3.1-70b", accelerator="h100-sxm", workload="finqa", cost_model="2n")
@@ -180,7 +180,7 @@ class Warehouse:
         return answers_of(question, self._home.path, lambda: self.folder / DATABASE)
 
     def _series(self, **names: str | None) -> dict[str, str | None]:
-        """Return the names; KappaError for one that the warehouse does not hold, instead of no rows without a word."""
+        """Return the names; KappaError for one that the warehouse does not hold, instead of an empty result."""
         summary = self._connection.table("summary")
         for column, name in names.items():
             known = [row[0] for row in summary.project(column).distinct().order(column).fetchall()]

@@ -1,1 +1,1 @@
-"""The steps, plain Python, from sources to turns and kappa_crit. No Dagster and no DuckDB here."""
+"""The steps from sources to turns and kappa_crit in plain Python. No Dagster and no DuckDB here."""

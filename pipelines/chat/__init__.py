@@ -1,1 +1,1 @@
-"""Tokens of whole prompts by the chat template, added up and compared with real prompts. No tables."""
+"""Token counts of whole prompts by the chat template, summed and compared with real prompts. No tables."""

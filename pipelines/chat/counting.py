@@ -1,4 +1,4 @@
-"""K and T of every turn for `counting = 'chat'`, each message tokenised once, a sample compared with real prompts."""
+"""K and T of every turn for `counting = 'chat'`: each message tokenised once, a sample compared with real prompts."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Kind = Literal["chat", "documents"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TurnDifference:
-    """A turn that adding up and the real prompt count differently.
+    """A turn whose summed count differs from that of its real prompt.
 
     Attributes:
         sha256: Hex digest of the turn's last message in UTF-8.
         session: Number of its session.
-        turn_index: Its place there, from 0.
-        counted: K and T by adding up.
+        turn_index: Its index in the session, from 0.
+        counted: K and T from the sum.
         exact: K and T of the real prompts.
     """
 
@@ -52,19 +52,19 @@ class TurnDifference:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ChatCounted:
-    """The turns of a workload as a server sees them, and what the comparison with real prompts said.
+    """The turns of a workload as a server sees them, and the result of the comparison with real prompts.
 
     Attributes:
-        turns: K, T and output of every turn, none of them empty, sorted by session and turn_index.
-        template_tokens: Of each turn, K + T less the tokens of the same messages' texts alone (what `text` has as
-            K + T, 0 where that turn is empty). Negative where a template drops more than it adds.
-        engine: The engine that the counts come from in the end.
+        turns: K, T and output of every turn, sorted by session and turn_index; no turn is empty.
+        template_tokens: For each turn, K + T minus the tokens of the bare message texts (K + T of `text`, 0 where that
+            turn is empty). Negative where a template drops more than it adds.
+        engine: The engine of the final counts.
         engine_version: Its version.
-        checked_turns: How many turns were compared.
-        rendered_turns: How many turns adding up does not cover: they come from the real prompts.
-        direct_messages: How many messages were tokenised as pieces of a prompt, beyond their text alone.
-        differences: Where adding up differed; then everything was counted again with the exact engine.
-        wrong_texts: Messages whose text alone the exact engine then counted otherwise than `text_tokens` says.
+        checked_turns: Number of turns that were compared.
+        rendered_turns: Number of turns that the sum does not cover: their counts come from the real prompts.
+        direct_messages: Number of messages that were also tokenised as pieces of a prompt.
+        differences: Turns where the sum differed; everything was then counted again with the exact engine.
+        wrong_texts: Messages whose bare text the exact engine then counted differently from `text_tokens`.
         is_exact: False where the second count differs from the real prompts too.
     """
 
@@ -82,7 +82,7 @@ class ChatCounted:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Prompts:
-    """What one count of a workload found; `is_direct` is one element a message by session and position."""
+    """The result of one count of a workload; `is_direct` has one element a message by session and position."""
 
     found: PromptTurns
     is_direct: Bools
@@ -91,7 +91,7 @@ class _Prompts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Workload:
-    """What does not change between two counts."""
+    """The inputs that two counts of a workload share."""
 
     messages: Messages
     file: TokenizerFile
@@ -115,21 +115,22 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
     """Return K, T and output of every turn by the tokenizer's own chat template (docs/turns.md).
 
     Memory is bounded by a batch of texts and some numbers a message; time is linear in the text. A message's tokens
-    are those of `text_tokens`; what a template changes is tokenised again, and real prompts of a sample are compared.
+    come from `text_tokens`; text that a template changes is tokenised again, and a sample is compared with real
+    prompts.
 
     Args:
-        messages: Those of a conversations product.
+        messages: The messages of a conversations product.
         file: The tokenizer.
-        kind: `chat` or `documents`, as the workload says.
-        text_tokens: Tokens of every message's text alone, in the order of the file.
+        kind: `chat` or `documents`, the workload's kind.
+        text_tokens: Tokens of every message's bare text, in file order.
         fast: The engine to use, by default `fast_counter(file)`; it must be able to encode.
-        exact: The engine of a second count, by default `exact_counter(file)`.
+        exact: The engine of the second count, by default `exact_counter(file)`.
         check_tokens: Budget of the comparison in tokens of prompts; a million takes one or two seconds.
-        on_progress: Called after each batch with the bytes of text done; starts again at 0 in a second count.
+        on_progress: Called after each batch with the bytes of text done; restarts at 0 in a second count.
 
     Raises:
-        KappaError: There is no chat template, or the TOML says other things of it than it does.
-        ValueError: `text_tokens` are not those of the messages.
+        KappaError: There is no chat template, or the TOML's facts do not match it.
+        ValueError: `text_tokens` do not belong to the messages.
     """
     official = _official(file)
     reference = official.exact
@@ -169,7 +170,7 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
 
 @functools.lru_cache(maxsize=2)
 def _official(file: TokenizerFile) -> Official:
-    """Return the official template, compared with the TOML; kept, because loading it costs seconds a workload."""
+    """Return the official template, checked against the TOML; cached, because loading takes seconds a workload."""
     reference = exact_counter(file)
     prompt = official_prompts(file, chat_template(file))
     official = Official(prompt, reference, reference.encode(file.spec.template.end_of_turn))
@@ -192,7 +193,7 @@ def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
 
 
 def _documents(layout: Layout, tokens: Ints, cached: Ints, prefill: Ints) -> PromptTurns:
-    """Return the questions' turns out of arrays by session and position."""
+    """Return the turns of the questions from arrays by session and position."""
     text = document_turns(layout.sorted_session, layout.sorted_role, tokens)
     asks = np.flatnonzero(layout.sorted_role != DOCUMENT)
     turns = dataclasses.replace(text, cached=cached[asks], prefill=prefill[asks])
@@ -201,7 +202,7 @@ def _documents(layout: Layout, tokens: Ints, cached: Ints, prefill: Ints) -> Pro
 
 
 def _rendered(work: _Workload, found: PromptTurns) -> PromptTurns:
-    """Replace K and T of the turns that adding up does not cover by those of their real prompts."""
+    """Replace K and T of turns that the sum does not cover by those of their real prompts."""
     at = np.flatnonzero(found.is_open)
     if not len(at):
         return found
@@ -230,7 +231,7 @@ def _real_turn(work: _Workload, found: PromptTurns, turn: int) -> tuple[int, int
 
 
 def _choose(work: _Workload, prompts: _Prompts, check_tokens: int) -> list[int]:
-    """Return which turns are compared, by what their real prompts cost: three of a question, two of a chat's turn."""
+    """Return the turns to compare by the cost of their real prompts: three for a question, two for a chat turn."""
     found = prompts.found
     length = found.turns.cached + found.turns.prefill
     cost = 3 * length
@@ -254,7 +255,7 @@ def _differences(work: _Workload, prompts: _Prompts, chosen: list[int]) -> list[
 
 
 def _told(batches: Iterator[pa.Array], on_progress: Callable[[int], None] | None) -> Iterator[pa.Array]:
-    """Yield each batch and tell the bytes done after it was used."""
+    """Yield each batch and report the bytes done after its use."""
     done = 0
     for texts in batches:
         yield texts

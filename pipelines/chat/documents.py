@@ -1,7 +1,7 @@
 r"""K and T of documents as a server sees them: one user message of document, blank line and question (docs/turns.md).
 
-Only the end of a document, behind the last place where its tokens do not depend on what follows, is tokenised with
-each question. Memory holds the ends of the documents and a batch of texts.
+Only the end of a document, after the last position where its tokens do not depend on the text after it, is
+tokenised with each question. Memory holds the ends of the documents and a batch of texts.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from pipelines.vocab.specs import TemplateFacts
 
 GAP = "\n\n"
 PROBES = ("A", "1")
-# Places where a match of the patterns ends whatever stands behind: letters end before any white space, every other run
-# before a blank or tab (signs take only line breaks along), and white space behind its last line break. NFC composes
-# nothing with white space, and no special token holds any.
+# Positions where a match of the patterns ends whatever follows: letters end before any white space, every other run
+# ends before a blank or tab (signs include only line breaks), and white space ends after its last line break. NFC
+# composes nothing with white space, and no special token contains any.
 _CUT = re.compile(r"(?<=[A-Za-z])(?=\s)|(?<=\S)(?=[ \t])|(?<=\n)(?=\S)")
 _WINDOW = 1 << 12
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ending:
-    """What is kept of a document until its questions were counted.
+    """The state of a document until its questions are counted.
 
     Attributes:
-        head_tokens: Tokens of the prompt up to the cut, 0 where there is no cut.
-        frame: What the prompt begins with where there is no cut, else empty.
-        tail: The document's text behind the cut.
-        probes: Token ids behind the cut of the prompts with the questions `A` and `1`.
+        head_tokens: Tokens of the prompt up to the cut, 0 without a cut.
+        frame: The start of the prompt without a cut, else empty.
+        tail: The document's text after the cut.
+        probes: Token ids after the cut of the prompts with the questions `A` and `1`.
     """
 
     head_tokens: int
@@ -49,7 +49,7 @@ class Ending:
 
 
 def document_content(document: str, question: str) -> str:
-    """Return the one user message of a question about a document."""
+    """Return the single user message of a question about a document."""
     return document + GAP + question
 
 
@@ -59,14 +59,14 @@ def question_prompts(
     """Return K and T of each question's prompt, shape (messages,) each, in the order of the texts; 0 for documents.
 
     Args:
-        batches: The texts in the order of the file; a document stands before its questions.
-        layout: How they lie.
-        facts: The template.
+        batches: The texts in file order; a document comes before its questions.
+        layout: Their sessions, roles and order.
+        facts: The facts of the template.
         counter: The engine; it must be able to encode.
-        tokens: Tokens of each text alone, shape (messages,).
+        tokens: Tokens of each bare text, shape (messages,).
 
     Raises:
-        ValueError: The numbers of texts and tokens differ, or a question stands before its document.
+        ValueError: The numbers of texts and tokens differ, or a question comes before its document.
     """
     cached, prefill = np.zeros(len(layout.role), np.int64), np.zeros(len(layout.role), np.int64)
     endings: dict[int, Ending] = {}
@@ -88,12 +88,12 @@ def question_prompts(
 
 
 def ending_of(document: memoryview, tokens: int, facts: TemplateFacts, counter: Counter) -> Ending:
-    """Return what a document's prompts have in common, and the end that depends on the question.
+    """Return the shared part of a document's prompts, and the end that depends on the question.
 
     Args:
-        document: Its text in UTF-8, of which only the two ends are made a string.
-        tokens: Tokens of that text alone; they are not counted again.
-        facts: The template.
+        document: Its text in UTF-8; only the two ends are decoded.
+        tokens: Tokens of the bare text; they are not counted again.
+        facts: The facts of the template.
         counter: The engine.
     """
     lead, tail = _lead(document), _tail(document)
@@ -112,14 +112,14 @@ def ending_of(document: memoryview, tokens: int, facts: TemplateFacts, counter: 
 
 def _question(ending: Ending, question: str, facts: TemplateFacts, counter: Counter) -> tuple[int, int]:
     ids = _ids(ending, question, facts, counter)
-    # At least the last token of a prompt is computed.
+    # A server always computes the last token of a prompt.
     shared = min(len(ids) - 1, *(shared_tokens(ids, probe) for probe in ending.probes))
     shared = min(shared, shared_tokens(*ending.probes))
     return ending.head_tokens + shared, len(ids) - shared
 
 
 def _ids(ending: Ending, question: str, facts: TemplateFacts, counter: Counter) -> Ids:
-    """Return the token ids of a prompt behind the cut."""
+    """Return the token ids of a prompt after the cut."""
     text = document_content(ending.tail, question)
     if facts.is_trimmed:
         text = text.strip() if ending.frame else text.rstrip()
@@ -127,9 +127,9 @@ def _ids(ending: Ending, question: str, facts: TemplateFacts, counter: Counter) 
 
 
 def _lead(document: memoryview) -> str | None:
-    """Return what stands before the first cut, None where there is none."""
+    """Return the text before the first cut, None without one."""
     for size in _windows(len(document)):
-        # All that can be left out is a character that the window's end cuts.
+        # Decoding drops only a character that the window's end cuts.
         text = bytes(document[:size]).decode(errors="ignore")
         if found := _CUT.search(text):
             return text[: found.start()]
@@ -137,7 +137,7 @@ def _lead(document: memoryview) -> str | None:
 
 
 def _tail(document: memoryview) -> str | None:
-    """Return what stands behind the last cut of document and gap, None where there is none."""
+    """Return the text after the last cut of document and gap, None without one."""
     for size in _windows(len(document)):
         text = bytes(document[len(document) - size :]).decode(errors="ignore")
         if cuts := [found.start() for found in _CUT.finditer(text + GAP)]:
@@ -146,7 +146,7 @@ def _tail(document: memoryview) -> str | None:
 
 
 def _windows(size: int) -> Iterator[int]:
-    """Yield sizes that double, the last one the whole."""
+    """Yield window sizes that double, the last one the whole size."""
     window = _WINDOW
     while window < size:
         yield window

@@ -1,4 +1,4 @@
-"""How the messages of a conversations product lie at rest: whose they are and what stands around them. No text."""
+"""The layout of a conversations product: the session, role and neighbours of every message. No text."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
-    """One element a message, in the order of the file, but for `order`.
+    """One element a message in file order, except `order`.
 
     Attributes:
         session: Number of the session.
         role: As in `pipelines.sessions.writing`.
-        order: Rows by session and position: `session[order]` is sorted.
+        order: Row numbers by session and position: `session[order]` is sorted.
         is_first: The message is the first of its session.
         after_tool: The message before it in its session is a tool's.
-        before_tool: The message behind it in its session is a tool's.
+        before_tool: The message after it in its session is a tool's.
     """
 
     session: Ints
@@ -36,17 +36,17 @@ class Layout:
 
     @property
     def sorted_session(self) -> Ints:
-        """The sessions' numbers by session and position."""
+        """Session numbers by session and position."""
         return self.session[self.order]
 
     @property
     def sorted_role(self) -> npt.NDArray[np.int8]:
-        """The roles by session and position."""
+        """Roles by session and position."""
         return self.role[self.order]
 
 
 def layout_of(session: npt.NDArray[np.int32], position: npt.NDArray[np.int32], role: npt.NDArray[np.int8]) -> Layout:
-    """Return how messages lie that are given in the order of the file."""
+    """Return the layout of messages that are given in file order."""
     order = np.lexsort((position, session))
     ordered, is_tool = session[order], role[order] == TOOL
     starts = np.diff(ordered, prepend=-1) != 0
@@ -58,5 +58,5 @@ def layout_of(session: npt.NDArray[np.int32], position: npt.NDArray[np.int32], r
 
 
 def read_layout(messages: Messages) -> Layout:
-    """Return how the messages of a workload lie."""
+    """Return the layout of a workload's messages."""
     return layout_of(*(column.to_numpy() for column in messages.owners.columns))

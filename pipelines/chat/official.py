@@ -1,6 +1,6 @@
-"""The plain way: whole prompts by the official template and the reference engine, token lists compared.
+"""Reference counts: whole prompts by the official template and the reference engine, token lists compared.
 
-It counts the few conversations that adding up does not cover, and checks a sample of the others.
+They count the few conversations that the sum of pieces does not cover, and check a sample of the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Official:
     Attributes:
         prompt: Token ids of the prompt of some messages (`role`, `content`).
         exact: The reference engine.
-        end_of_turn: Token ids of what ends a turn.
+        end_of_turn: Token ids that end a turn.
     """
 
     prompt: Callable[[list[dict[str, str]]], Ids]
@@ -40,7 +40,7 @@ class Official:
     end_of_turn: Ids
 
     def chat_turn(self, chat: Chat, end: int, before: int | None) -> Pair:
-        """Return K and T of the prompt of `chat[:end]`; `before` is the end of the previous prompt, None at first."""
+        """Return K and T of the prompt of `chat[:end]`; `before` is the previous prompt's end, None for the first."""
         prompt = self._prompt(chat[:end])
         if before is None:
             return 0, len(prompt)
@@ -59,7 +59,7 @@ class Official:
         return self.prompt([{"role": ROLE_OF.get(role, "user"), "content": text} for role, text in chat])
 
 
-# What templates treat apart, in few words: trimming, thinking, tools, system messages, special tokens, empty texts.
+# Cases that templates treat differently: trimming, thinking, tools, system messages, special tokens, empty texts.
 _THOUGHT = "<think>\nHm.\n</think>\n\nYes."
 _EDGES = ("", " ", "\n", "\n\nx", " x ", "x\n", "\u3000x.", "'s", "1", ".", "\u0301e", "a\nb \n", "[]")
 PROBE_CHATS: tuple[Chat, ...] = (
@@ -73,10 +73,10 @@ PROBE_CHATS: tuple[Chat, ...] = (
 
 
 def require_facts(spec: TokenizerSpec, official: Official) -> None:
-    """Compare what the TOML says of the template with the template itself, on some small conversations.
+    """Compare the TOML's facts with the template itself on some small conversations.
 
     Raises:
-        KappaError: A prompt has other tokens than the facts give.
+        KappaError: A prompt's tokens differ from those of the facts.
     """
     for chat in PROBE_CHATS:
         prompts = _added_up(chat, spec, official.exact)

@@ -1,6 +1,6 @@
-"""Tokens of each message's piece of a prompt, and what of a reply a later prompt shares: one pass over the texts.
+"""Tokens of each message's piece of a prompt, and the part of a reply that a later prompt shares: one pass over texts.
 
-Memory holds a batch of texts and some numbers a message. How prompts are put together is in `chat_prompts`.
+Memory holds a batch of texts and some numbers a message. `prompts` puts pieces together into prompts.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _SPACE, _ASCII = 0x20, 0x80
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pieces:
-    """Numbers of each message, in tokens, in the order of the texts; shape (messages,) each.
+    """Counts of each message in tokens, in the order of the texts; shape (messages,) each.
 
     Attributes:
-        header: Tokens of the generation header (one number).
-        early: Tokens of the message's piece where it stands before the last query.
-        late: Tokens of its piece where it stands behind it.
-        shared_early: Of a reply: how many tokens of [generation header, reply, end of turn] its early piece begins
-            with; 0 for other messages.
+        header: Tokens of the generation header (a single number).
+        early: Tokens of the message's piece before the last query.
+        late: Tokens of its piece after the last query.
+        shared_early: For a reply: the length of the common prefix of [generation header, reply, end of turn] and its
+            early piece; 0 for other messages.
         shared_late: The same for its late piece.
-        twist: Tokens that the late and the early piece both begin with, -1 where they are the same text.
-        is_query: The message moves the point behind which thinking is shown.
-        is_open: One of those comparisons ran to the end of a piece and goes on behind it, where another begins.
-        is_direct: The piece's tokens were counted from its own text, not from the message's tokens.
+        twist: Length of the common prefix of the late and the early piece, -1 where they are the same text.
+        is_query: The message moves the point after which thinking is shown.
+        is_open: One of those prefixes reaches the end of a piece and may continue into the next piece.
+        is_direct: The piece's own text was tokenised, instead of using the message's tokens.
     """
 
     header: int
@@ -58,26 +58,26 @@ class Pieces:
     is_direct: Bools
 
     def taken(self, rows: Ints) -> Pieces:
-        """Return the numbers of some messages."""
+        """Return the counts of some messages."""
         names = [field.name for field in dataclasses.fields(self) if field.name != "header"]
         return Pieces(self.header, **{name: getattr(self, name)[rows] for name in names})
 
 
 def shared_tokens(left: Ids, right: Ids) -> int:
-    """Return how many tokens two lists begin with in common: [1 2 3] and [1 2 4 5] share 2."""
+    """Return the length of the common prefix of two lists: [1 2 3] and [1 2 4 5] share 2."""
     length = min(len(left), len(right))
     differs = left[:length] != right[:length]
     return int(differs.argmax()) if differs.any() else length
 
 
 class _Builder:
-    """Fills the numbers, batch after batch."""
+    """Computes the counts batch after batch."""
 
     def __init__(self, facts: TemplateFacts, layout: Layout, tokens: Ints, counter: Counter) -> None:
         self.facts, self.layout, self.tokens, self.counter = facts, layout, tokens, counter
         self.opening_ids = counter.encode(header(facts, "assistant"))
         self.closing_ids = counter.encode(facts.end_of_turn)
-        # With one of these begins whatever follows a reply in a prompt.
+        # The first tokens of everything that can follow a reply in a prompt.
         pieces = [piece(facts, Message(role, "")) for role in (USER, *ROLE_OF)]
         self.beginnings = {int(counter.encode(text)[0]) for text in (header(facts, "assistant"), *pieces)}
         size = len(tokens)
@@ -96,7 +96,7 @@ class _Builder:
         )
 
     def _frames(self) -> Ints:
-        """Return what a piece has beyond its message's tokens where those stand in it as they are."""
+        """Return the tokens that a piece adds to its message's text where it holds that text unchanged."""
         roles = [USER, *ROLE_OF]
         keys = [(role, is_first) for role in roles for is_first in (False, True)]
         counts = self.counter.count_strings([piece(self.facts, Message(role, "", first)) for role, first in keys])
@@ -106,7 +106,7 @@ class _Builder:
         return np.asarray(table[self.layout.role, self.layout.is_first.astype(np.int8)], np.int64)
 
     def add(self, first_row: int, texts: pa.Array) -> None:
-        """Correct the numbers of those messages of a batch that do not stand in their piece as they are."""
+        """Correct the counts of the messages of a batch whose piece changes their text."""
         role = self.layout.role[first_row : first_row + len(texts)]
         for at in np.flatnonzero(_suspects(texts, role)).tolist():
             row, text = first_row + at, texts[at].as_py()
@@ -141,7 +141,7 @@ class _Builder:
             pieces.is_open[row] |= self._goes_on(early_ids, late_ids) or self._goes_on(late_ids, early_ids)
 
     def _goes_on(self, ids: Ids, longer: Ids) -> bool:
-        """Tell whether a piece is what the longer one begins with and more of it may be shared with what follows."""
+        """Return whether a piece is a prefix of the longer one and the text after it may share more of that."""
         shared = shared_tokens(ids, longer)
         return shared == len(ids) < len(longer) and int(longer[shared]) in self.beginnings
 
@@ -149,17 +149,17 @@ class _Builder:
 def count_pieces(
     batches: Iterable[pa.Array], layout: Layout, facts: TemplateFacts, counter: Counter, tokens: Ints
 ) -> Pieces:
-    """Return the numbers of each message, in the order of the texts.
+    """Return the counts of each message, in the order of the texts.
 
-    A message's own tokens are taken from `tokens`; only texts that do not stand in their piece as they are (blank
-    edges that are cut off, leading line breaks, thinking, tools) are tokenised again, once for each form of the piece.
+    A message's own tokens come from `tokens`. Only texts that their piece changes (trimmed blank edges, leading line
+    breaks, thinking, tools) are tokenised again, once for each form of the piece.
 
     Args:
-        batches: The texts, large_string or string, in the order of the file.
-        layout: How they lie.
-        facts: The template.
+        batches: The texts, large_string or string, in file order.
+        layout: Their sessions, roles and order.
+        facts: The facts of the template.
         counter: The engine; it must be able to encode.
-        tokens: Tokens of each text alone, shape (messages,).
+        tokens: Tokens of each bare text, shape (messages,).
 
     Raises:
         ValueError: The numbers of texts, tokens and rows differ.
@@ -176,7 +176,7 @@ def count_pieces(
 
 
 def _suspects(texts: pa.Array, role: npt.NDArray[np.int8]) -> Bools:
-    """Tell which texts have to be looked at: a tool's, with an edge that may be blank, with a mark of thinking."""
+    """Return which texts need a check: a tool's, with an edge that may be blank, with a thinking tag."""
     if len(texts) == 0:
         return np.zeros(0, np.bool_)
     _, offsets, letters = texts.buffers()
@@ -186,7 +186,7 @@ def _suspects(texts: pa.Array, role: npt.NDArray[np.int8]) -> Bools:
     for edge in (ends[:-1], ends[1:] - 1):
         letter = data[np.clip(edge, 0, len(data) - 1)]
         found = found | (letter <= _SPACE) | (letter >= _ASCII)
-    # The search for a regular expression is 30 times as fast as that for a substring.
+    # A regular expression search is 30 times as fast here as a substring search.
     marks = pc.match_substring_regex(texts, "</think>").to_numpy(zero_copy_only=False).astype(np.bool_)
     wrapped = pc.starts_with(texts, "<tool_response>").to_numpy(zero_copy_only=False).astype(np.bool_)
     return np.asarray(found | marks | wrapped, np.bool_)

@@ -1,4 +1,4 @@
-"""K and T of chats as a server sees them, out of the numbers of each message's piece, vectorised; docs/turns.md.
+"""K and T of chats as a server sees them, vectorised, from the token counts of each message's piece; docs/turns.md.
 
 Arrays are one element a message, sorted by session and position. No text and no engine here.
 """
@@ -18,14 +18,14 @@ from pipelines.turns.derivation import Turns, chat_turns
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PromptTurns:
-    """The turns of chats, and where their prompts lie.
+    """The turns of chats, and the range of messages in their prompts.
 
     Attributes:
-        turns: K, T and output of every turn; none is empty.
-        template_tokens: K + T less the tokens of the same messages' texts alone; negative where thinking is dropped.
+        turns: K, T and output of every turn; no turn is empty.
+        template_tokens: K + T minus the tokens of the bare message texts; negative where thinking is dropped.
         first: First message of the turn's session, an index into the sorted messages.
-        end: The prompt ends before this message; where the turn has a reply it is the first one.
-        is_open: What is shared with the prompt before may be more than K here, see `chat_pieces`: a real prompt tells.
+        end: The prompt ends before this message, which is the turn's first reply if it has one.
+        is_open: More may be shared with the previous prompt than K here, see `pieces`: only a real prompt shows it.
     """
 
     turns: Turns
@@ -36,12 +36,12 @@ class PromptTurns:
 
 
 def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces: Pieces) -> PromptTurns:
-    """Return the turns with the tokens of their whole prompts.
+    """Return the turns with the token counts of their whole prompts.
 
-    The prompt of a turn is the pieces up to its last request, early ones before the last query and late ones behind
-    it, then the generation header. Computed before were the previous prompt, its first reply, the end of the turn: K
-    is what of that is shared. Where thinking behind the former last query is not shown any more, the prompts part in
-    the first piece that changed; else they part in or behind the reply.
+    The prompt of a turn is the pieces up to its last request, early ones before the last query and late ones after it,
+    then the generation header. The previous prompt, its first reply and the end of the turn are cached: K is the shared
+    prefix with them. Where thinking after the former last query is no longer shown, the prompts diverge in the first
+    piece that changed; else they diverge in or after the reply.
 
     Headers 4, pieces 10 (request), 7 (reply of 2 tokens in a frame of 5), 9 (request): (K, T) = (0, 14), (17, 13):
     14 + 2 + 1 = 17 of 10 + 7 + 9 + 4 = 30.
@@ -49,15 +49,15 @@ def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces
     Args:
         session: Number of each message's session.
         role: Its role.
-        tokens: Tokens of its text alone.
-        pieces: Its other numbers.
+        tokens: Tokens of its bare text.
+        pieces: Its other counts.
 
     Source: docs/turns.md, "Chats, counting `chat`".
     """
     text = chat_turns(session, role, tokens)
     first, end = _prompts(session, role)
     early, late = _running(pieces.early), _running(pieces.late)
-    # Pieces before `split` are early ones; without a query the template takes the whole prompt as before the last one.
+    # Pieces before `split` are early; without a query the template treats the whole prompt as before the last query.
     last_query = _last_where(pieces.is_query)[end - 1]
     split = np.where(last_query >= first, last_query + 1, end)
     length = early[split] - early[first] + late[end] - late[split] + pieces.header
@@ -77,7 +77,7 @@ def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces
     is_open[now[moved]] = pieces.is_open[at]
     cached = np.minimum(cached, length - 1)
 
-    # Replies of a turn lie between its end and that of the next one, or the end of the session.
+    # Replies of a turn are between its end and that of the next one, or the end of the session.
     replies = _running((role == ASSISTANT).astype(np.int64))
     stop = np.minimum(np.append(end[1:], len(role))[: len(end)], _next_where(_starts(session))[end])
     output = text.output + replies[stop] - replies[end]
@@ -100,13 +100,13 @@ def _starts(session: Ints) -> Bools:
 
 
 def _last_where(flags: Bools) -> Ints:
-    """Return for each place the last place up to it where the flag is set, or -1."""
+    """Return for each index the last index up to it where the flag is set, or -1."""
     places = np.where(flags, np.arange(len(flags)), -1)
     return np.maximum.accumulate(places) if len(places) else places
 
 
 def _next_where(flags: Bools) -> Ints:
-    """Return for each place the next place from it on where the flag is set, or the length; one place more."""
+    """Return for each index the next index from it on where the flag is set, or the length; one element more."""
     places = np.append(np.where(flags, np.arange(len(flags)), len(flags)), len(flags))
     return np.minimum.accumulate(places[::-1])[::-1]
 

@@ -1,4 +1,4 @@
-"""Which turns are compared with their real prompts: chosen by a hash of their place, within a budget of tokens."""
+"""Which turns are compared with their real prompts: chosen by a hash of their row, within a budget of tokens."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 from pipelines.chat.layout import Bools, Ints
 
-# Turns with short prompts, any turns, turns whose pieces were counted from their own text: each kind's part of the
-# budget. A short prompt costs at most so small a part of it.
+# The budget's shares for turns with short prompts, any turns, and turns whose pieces were tokenised directly. A short
+# prompt costs at most this share of the budget.
 _SHARES, _SHORT = (2, 4, 4), 64
-# Where no prompt is within the budget, the shortest one is compared up to so many times the budget.
+# Where no prompt fits the budget, the cheapest one is compared up to this multiple of the budget.
 _STRETCH = 3
-# Turns are chosen from few runs of so many messages, so that few row groups are read again.
+# Turns are chosen from a few runs of this many messages, so that few row groups are read again.
 _RUN_MESSAGES = 1 << 13
 
 
@@ -20,11 +20,11 @@ def choose_turns(cost: Ints, rows: Ints, is_direct: Bools, budget: int) -> list[
     """Return the chosen turns, sorted.
 
     Args:
-        cost: Tokens that comparing each turn takes, shape (turns,); one that costs more than the budget is left out,
-            unless all do: then the cheapest is taken, up to three times the budget.
+        cost: Tokens that comparing each turn takes, shape (turns,); turns above the budget are left out. Where all are,
+            the cheapest is taken, up to three times the budget.
         rows: Row of its last message in the file.
-        is_direct: Its last messages were counted as pieces of a prompt, the rarer way.
-        budget: Tokens in all; of each kind at least one turn is taken.
+        is_direct: Its last messages were tokenised as pieces of a prompt, the rarer way.
+        budget: Tokens in total; at least one turn of each kind is taken.
     """
     order = np.lexsort((_mixed(np.arange(len(rows))), _mixed(rows // _RUN_MESSAGES)))
     cheapest = int(cost.min()) if len(cost) else 0

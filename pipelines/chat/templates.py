@@ -1,8 +1,8 @@
-r"""What a chat template does, out of the facts in a tokenizer's TOML: the text of each message's piece of a prompt.
+r"""The effect of a chat template from the facts in a tokenizer's TOML: the text of each message's piece of a prompt.
 
-A prompt is the pieces of its messages one after another and then the generation header. Each piece begins at a special
-token or behind one, so its tokens do not depend on its neighbours, and those of a prompt are the sum over its pieces.
-No tokens here: `chat_pieces` counts them, `counting.official_prompts` renders the real template.
+A prompt is the pieces of its messages in order, then the generation header. Each piece begins at or after a special
+token, so its tokens do not depend on its neighbours, and a prompt's tokens are the sum over its pieces.
+No tokens here: `pieces` counts them, `counting.engines.official_prompts` renders the real template.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _RESPONSE, _END_RESPONSE = "<tool_response>", "</tool_response>"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Message:
-    """One message, and what of its surroundings shows in its piece of a prompt.
+    """One message, and the facts about its neighbours that change its piece of a prompt.
 
     Attributes:
         role: As in `pipelines.sessions.writing`.
         text: As stored.
         is_first: It is the first of its conversation.
         after_tool: The message before it is a tool's.
-        before_tool: The message behind it is a tool's.
+        before_tool: The message after it is a tool's.
     """
 
     role: int
@@ -42,11 +42,11 @@ class Message:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Family:
-    """What one family of templates does beyond the facts.
+    """The behaviour of one template family beyond the facts.
 
     Attributes:
         tool: The piece of a tool's message.
-        has_thinking: Of a reply, what stands up to the last `</think>` is shown only behind the last query.
+        has_thinking: The part of a reply up to the last `</think>` is shown only after the last query.
     """
 
     tool: Callable[[TemplateFacts, Message], str]
@@ -54,17 +54,17 @@ class Family:
 
 
 def header(facts: TemplateFacts, role: str) -> str:
-    """Return what stands before a message's text; with `assistant` it is the generation header."""
+    """Return the text before a message's text; with `assistant` it is the generation header."""
     return facts.header.replace("{role}", role)
 
 
 def piece(facts: TemplateFacts, message: Message, *, is_late: bool = False) -> str:
-    """Return a message's piece of a prompt; the first message's holds what the template begins with.
+    """Return a message's piece of a prompt; the first message's includes the start of the template.
 
     Args:
-        facts: The template.
+        facts: The facts of the template.
         message: The message.
-        is_late: It stands behind the last query of the prompt, see `is_query`: then thinking is shown.
+        is_late: It comes after the last query of the prompt, see `is_query`: thinking is then shown.
     """
     end = facts.end_of_turn + facts.separator
     opening = ""
@@ -85,7 +85,7 @@ def piece(facts: TemplateFacts, message: Message, *, is_late: bool = False) -> s
 
 
 def shown(facts: TemplateFacts, message: Message) -> str:
-    """Return what a prompt shows of a message's text when it stands before the last query."""
+    """Return the part of a message's text that a prompt shows before the last query."""
     text = message.text.strip() if facts.is_trimmed else message.text
     if has_thinking(facts, message.role) and _END_THINK in text:
         text = text.rpartition(_END_THINK)[2].lstrip("\n")
@@ -93,7 +93,7 @@ def shown(facts: TemplateFacts, message: Message) -> str:
 
 
 def has_thinking(facts: TemplateFacts, role: int) -> bool:
-    """Tell whether the template looks for thinking in messages of this role."""
+    """Return whether the template looks for thinking in messages of this role."""
     return role == ASSISTANT and FAMILIES[facts.family].has_thinking
 
 
@@ -104,7 +104,7 @@ def _reasoning(facts: TemplateFacts, message: Message) -> str:
 
 
 def is_query(facts: TemplateFacts, role: int, text: str) -> bool:
-    """Tell whether a message moves the point behind which thinking is shown: a user's that is no tool's response."""
+    """Return whether a message moves the point after which thinking is shown: a user's, and no tool response."""
     if role != USER:
         return False
     wrapped = text.startswith(_RESPONSE) and text.endswith(_END_RESPONSE)
@@ -112,16 +112,16 @@ def is_query(facts: TemplateFacts, role: int, text: str) -> bool:
 
 
 def is_separable(text: str) -> bool:
-    """Tell whether a text behind a header with line breaks has the tokens that it has alone.
+    """Return whether a text after a header with line breaks has the same tokens as the bare text.
 
-    It has where no line break stands among its leading blanks: else the header's own would be in one match with it.
+    It has unless its leading blanks include a line break: the header's own would then be in one match with it.
     """
     blanks = text[: len(text) - len(text.lstrip())]
     return "\n" not in blanks and "\r" not in blanks
 
 
 def template_fingerprint(facts: TemplateFacts) -> str:
-    """Return a hash of everything that decides a template's counts: its text and the facts."""
+    """Return a hash of the template's text and facts, which decide its counts."""
     values = {**dataclasses.asdict(facts), "file": None, "licence": None}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
@@ -132,7 +132,7 @@ def _quoted_tool(facts: TemplateFacts, message: Message) -> str:
 
 
 def _tool_in_run(facts: TemplateFacts, message: Message) -> str:
-    """Return one tool message of a run: the run as a whole stands as one user message."""
+    """Return one tool message of a run; the template renders the run as one user message."""
     begin = "" if message.after_tool else header(facts, "user").rstrip("\n")
     end = "" if message.before_tool else facts.end_of_turn + facts.separator
     return f"{begin}\n{_RESPONSE}\n{message.text}\n{_END_RESPONSE}{end}"

@@ -1,8 +1,8 @@
-"""Tokens per text: a fast engine, and Hugging Face as the reference. Both are compared in `checked_counts`.
+"""Tokens per text: a fast engine, and Hugging Face as the reference. `verified` compares them.
 
-The only module that imports transformers, tokenizers or fastokens. What a turn is, and templates, belong elsewhere.
-Counts are of the text alone: no BOS, no template token. A special token's string is one token, Hugging Face's default.
-The one place where a template is rendered is `official_prompts`, which is what every other way is compared with.
+The only module that imports transformers, tokenizers or fastokens. Turns and templates are in other modules.
+Counts are of the bare text: no BOS, no template token. A special token's string is one token, Hugging Face's
+default. Templates are rendered only in `official_prompts`, the reference for every other way of counting.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from pipelines.vocab.files import TokenizerFile
 _LOG = logging.getLogger("kappa")
 PIECE_BYTES = 1 << 14
 WHOLE_BYTES = 3 * PIECE_BYTES
-# So much at once stays in a core's cache from Arrow through Python's strings to the engine: 8 MiB take a sixth longer.
+# This much text stays in a core's cache from Arrow through Python's strings to the engine; 8 MiB take a sixth longer.
 _SLICE_BYTES = 1 << 19
 _SEARCH_BYTES = 1 << 16
 _THREADS_NAME, _MOST_THREADS = "FASTOKENS_BPE_THREADS", 8
 _BEGINNING = threading.Lock()
-# The smallest tokenizer: what fastokens reads from the environment, it reads when one is first used.
+# The smallest tokenizer: fastokens reads its environment variables at the first use of one.
 _NO_WORDS = '{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}'
 Counts = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.uint32]
 
 
 class EngineError(RuntimeError):
-    """An engine failed on a text that it should count."""
+    """An engine failed on a valid text."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,11 +54,12 @@ class Counter:
         engine: Name of the library.
         engine_version: Its version.
         count_strings: Tokens of each string.
-        piece_bytes: A long text is cut into pieces of at least so many bytes, see `text_pieces.cut`; None never cuts.
-        whole_bytes: A text of up to so many bytes is not cut.
-        slice_bytes: So much text, or one longer piece, is given to the engine at once.
-        encode_strings: Token ids of each string; None where the engine is only asked to count.
-        callers: Single threads that make the strings and call the engine; none where it has threads of its own.
+        piece_bytes: A long text is cut into pieces of at least this many bytes, see `arrow_text.cut`; None never cuts.
+        whole_bytes: A text of up to this many bytes is not cut.
+        slice_bytes: Bytes of text, or one longer piece, that the engine gets at once.
+        encode_strings: Token ids of each string; None where the engine only counts.
+        callers: Executors of one thread each that make the strings and call the engine; none where it has its own
+            threads.
     """
 
     engine: str
@@ -82,7 +83,7 @@ class Counter:
         return self.begin(texts)()
 
     def begin(self, texts: pa.Array) -> Callable[[], Counts]:
-        """Begin to count, where there are callers, and return what waits for the result of `count`."""
+        """Start counting, where there are callers, and return a function that waits for the result of `count`."""
         texts = as_large(texts)
         pieces, first = (texts, None) if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)
         counts = self._counted_slices(list(slices(pieces, self.slice_bytes)))
@@ -94,8 +95,8 @@ class Counter:
         return functools.cache(wait)
 
     def _counted_slices(self, some: list[pa.Array]) -> Iterator[Counts]:
-        """Return the counts of each slice in order; callers take turns, so that a text comes to one that knows it."""
-        # To hand over a message takes longer than to count it, but this thread may know no words yet.
+        """Return the counts of each slice in order; callers take turns, so repeated text hits the same cache."""
+        # Passing a message to a thread takes longer than counting it, but this thread's word cache may be empty.
         if not self.callers or (len(some) == 1 and byte_lengths(some[0]).sum() <= PIECE_BYTES):
             return map(self._count_slice, some)
         first = sum(map(len, some))
@@ -106,7 +107,7 @@ class Counter:
         return self.count_strings(texts.to_pylist())
 
     def encode(self, text: str) -> Ids:
-        """Return the token ids of a text, shape (tokens,); a long one is cut as in `count`."""
+        """Return the token ids of a text, shape (tokens,); a long text is cut as in `count`."""
         assert self.encode_strings is not None, f"{self.engine} was made for counting alone"
         texts = pa.array([text], pa.large_string())
         pieces = texts if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)[0]
@@ -123,13 +124,13 @@ def _results(futures: list[Future[Counts]]) -> Iterator[Counts]:
 
 @functools.lru_cache(maxsize=4)
 def _loaded(load: Callable[[str], Any], path: str, sha256: str) -> Any:  # noqa: ANN401 - libraries without types
-    """Load a tokenizer once for all steps of a process: it takes half a second and up to 180 MB."""
+    """Load a tokenizer once for all steps of a process: loading takes half a second and up to 180 MB."""
     with unchanged({Path(path): sha256}):
         return load(path)
 
 
 def fast_counter(file: TokenizerFile) -> Counter:
-    """Return the fast engine, or, with a warning, the exact one where it cannot be used."""
+    """Return the fast engine, or with a warning the exact one where the fast one is not usable."""
     try:
         callers = _callers()
         import fastokens  # noqa: PLC0415 - heavy, and it may be missing
@@ -167,10 +168,10 @@ def _callers() -> tuple[ThreadPoolExecutor, ...]:
 
 @functools.lru_cache(maxsize=1)
 def _begun_callers() -> tuple[ThreadPoolExecutor, ...]:
-    """Return the threads that call fastokens, one a core, and let it work in the thread that calls it alone.
+    """Return one thread per core to call fastokens; the engine's own pool is off.
 
-    Each makes its own strings, where the engine's pool waits for one thread that makes them all. The pool's size is
-    read once, when it is first needed; FASTOKENS_BPE_THREADS, where it is set, is the number of our threads.
+    Each thread makes its own strings; the engine's pool would wait for one thread that makes them all. fastokens reads
+    the size of its pool once, at its first use; FASTOKENS_BPE_THREADS, where it is set, is the number of our threads.
     """
     chosen = os.environ.get(_THREADS_NAME)
     is_number = chosen is not None and re.fullmatch("[1-9][0-9]?", chosen)
@@ -181,7 +182,7 @@ def _begun_callers() -> tuple[ThreadPoolExecutor, ...]:
 
         fastokens.Tokenizer.from_json_str(_NO_WORDS).encode_batch_flat(["a", "b"], False, False)
     finally:
-        # Processes that this one begins have their own threads.
+        # Child processes choose their own number of threads.
         os.environ.pop(_THREADS_NAME, None)
         if chosen is not None:
             os.environ[_THREADS_NAME] = chosen
@@ -189,7 +190,7 @@ def _begun_callers() -> tuple[ThreadPoolExecutor, ...]:
 
 
 def exact_counter(file: TokenizerFile) -> Counter:
-    """Return Hugging Face tokenizers, the reference, with long texts cut where that changes nothing."""
+    """Return Hugging Face tokenizers, the reference, with long texts cut where a cut does not change the tokens."""
     from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
 
     tokenizer = _loaded(Tokenizer.from_file, str(file.path), file.sha256)
@@ -207,17 +208,17 @@ def exact_counter(file: TokenizerFile) -> Counter:
 
 
 def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[str, str]]], Ids]:
-    """Return what gives a prompt's token ids, shape (tokens,): the official tokenizer's own `apply_chat_template`.
+    """Return a function for a prompt's token ids, shape (tokens,): the official tokenizer's own `apply_chat_template`.
 
     Args:
         file: The tokenizer.
         template: The text of its chat template, see `chat_template_files`.
 
     Returns:
-        A function of messages (`role`, `content`) that renders them, the generation header behind them, with the
-        date of the tokenizer's TOML, and tokenises the whole. The time is that of the reference engine.
+        A function of messages (`role`, `content`) that renders them and the generation header, with the date of the
+            tokenizer's TOML, and tokenises the whole prompt. It is as slow as the reference engine.
     """
-    # It would tell at every import that there is no PyTorch.
+    # transformers would warn at every import that PyTorch is missing.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - over a second
 
@@ -231,7 +232,7 @@ def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[
     )
 
     def prompt(messages: list[dict[str, str]]) -> Ids:
-        # A BatchEncoding would come back by default, whose length is not that of the prompt.
+        # The default is a BatchEncoding, whose length is not that of the prompt.
         ids = tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, return_dict=False, date_string=facts.date_string
         )
@@ -241,7 +242,7 @@ def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[
 
 
 def special_tokens_in(texts: pa.Array, file: TokenizerFile) -> npt.NDArray[np.bool_]:
-    """Tell for each text, shape (len(texts),), whether it holds an added token's string (`<|eot_id|>`, `<think>`).
+    """Return for each text, shape (len(texts),), whether it contains an added token's string (`<|eot_id|>`, `<think>`).
 
     Args:
         texts: large_string without nulls.
@@ -250,7 +251,7 @@ def special_tokens_in(texts: pa.Array, file: TokenizerFile) -> npt.NDArray[np.bo
     pattern = _special_pattern(file)
     if not pattern:
         return np.zeros(len(texts), np.bool_)
-    # A search costs as much as some hundred bytes more of text: most runs of texts hold none.
+    # One search costs as much as some hundred bytes of text, and most runs of texts have no such string.
     joined, first = runs(texts, _SEARCH_BYTES)
     sizes = np.diff(first, append=len(texts))
     rows = np.flatnonzero(np.repeat(_matches(joined, pattern), sizes))

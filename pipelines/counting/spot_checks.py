@@ -1,7 +1,7 @@
-"""Which texts of a stream are counted a second time, within a budget of bytes: chosen by what they hold.
+"""Which texts of a stream are counted a second time, chosen by their content within a budget of bytes.
 
-A text that is not cut is compared whole, of a longer one two pieces that follow each other, with their joint. How they
-are compared is in `verified`.
+A text that is not cut is compared whole; of a longer one two consecutive pieces are compared, with the cut between
+them. `verified` compares them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pipelines.io.arrow_text import Ints, bytes_of, cuts
 TEXT_COST = 16
 _HASH_BITS, _WORD = 64, 8
 _FIRST_BEYOND_ASCII = 0x80
-# Any texts, those with special tokens' strings, unusual ones: each kind's part of the budget. The least budget's sixth
-# holds a text that is compared whole.
+# The budget's shares for any texts, texts with special tokens' strings, and unusual texts. A sixth of the smallest
+# budget fits a text that is compared whole.
 SHARES = (2, 6, 6)
 _LONGEST_SHARE = 4
-# What Unicode tables disagree about: marks, format, private and unassigned characters.
+# Characters on which Unicode tables disagree: marks, format, private and unassigned characters.
 _UNUSUAL = r"[^\p{L}\p{N}\p{P}\p{S}\p{Z}\p{Cc}]"
 
 
 class Part(NamedTuple):
-    """What is compared of a text; `key` is a quick hash of the whole, then one of what is compared."""
+    """The part of a text to compare; `key` is a quick hash of the whole text, then one of the part."""
 
     key: int
     text: bytes
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 class _Batch:
-    """What could be compared of each text of a batch, as places in its bytes."""
+    """The candidate parts of the texts of a batch, as positions in its bytes."""
 
     def __init__(self, texts: pa.Array, first_row: int) -> None:
         places, self.data = bytes_of(texts)
@@ -60,9 +60,9 @@ class _Batch:
         return Part(key, text, self.first_row + row, bool(self.is_whole[row]))
 
     def unusual(self, rows: Ints) -> Ints:
-        """Return which of the rows hold what NFC changes, or what Unicode tables disagree about."""
+        """Return which of the rows contain text that NFC changes, or characters on which Unicode tables disagree."""
         begin, letters = self.starts[0], np.frombuffer(self.data, np.uint8)[self.starts[0] : self.ends[-1]]
-        # The search is slow: it is for characters beyond ASCII alone, which are few.
+        # The search is slow, so it gets only the characters beyond ASCII, which are few.
         places = np.flatnonzero(letters >= _FIRST_BEYOND_ASCII)
         first, last = (np.searchsorted(places, some[rows] - begin) for some in (self.starts, self.ends))
         rows, first, last = (some[first < last] for some in (rows, first, last))
@@ -75,7 +75,7 @@ class _Batch:
 
 
 class _Smallest:
-    """The texts with the smallest hashes that fit a budget, in whatever order they come; equal ones are taken once."""
+    """The texts with the smallest hashes that fit a budget, whatever their order; equal ones are taken once."""
 
     def __init__(self, budget_bytes: int) -> None:
         self.budget = self.left = budget_bytes
@@ -100,27 +100,27 @@ class _Smallest:
         heapq.heappush(self.heap, -part.key)
         self.left -= len(part.text) + TEXT_COST
         while self.left < 0:
-            # Nothing at or above a dropped key comes back, else the order of the texts would decide.
+            # A key at or above a dropped one is never taken, else the result would depend on the order of the texts.
             self.ceiling = -heapq.heappop(self.heap)
             self.left += len(self.parts.pop(self.ceiling).text) + TEXT_COST
 
 
 class Samples:
-    """What is chosen of a stream: a sample of each kind of text within its share of a budget, and the longest part."""
+    """The parts chosen of a stream: samples of each kind of text within a budget, and a part of the longest text."""
 
     def __init__(self, budget_bytes: int) -> None:
-        """Begin with nothing of `budget_bytes`."""
+        """Start with no parts and `budget_bytes`."""
         self._kinds = [_Smallest(budget_bytes // share) for share in SHARES]
         self._limit = budget_bytes // _LONGEST_SHARE - TEXT_COST
         self._longest = Part(0, b"", 0, is_whole=True)
 
     def offer(self, texts: pa.Array, first_row: int, special: npt.NDArray[np.bool_]) -> None:
-        """Offer a batch.
+        """Consider the texts of a batch.
 
         Args:
             texts: large_string without nulls.
             first_row: Row of its first text in the stream.
-            special: Which texts hold the string of a special token.
+            special: Which texts contain a special token's string.
         """
         if len(texts) == 0:
             return
@@ -141,11 +141,11 @@ class Samples:
 
 
 def text_hashes(texts: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit hash of each text from its length and 8 bytes at three places (mixing steps of splitmix64)."""
+    """Return a 64-bit hash of each text from its length and 8 bytes at three positions (mixing steps of splitmix64)."""
     ends, data = bytes_of(texts)
     lengths = np.diff(ends)
     letters = np.append(np.frombuffer(data[ends[0] : ends[-1]], np.uint8), np.zeros(_WORD, np.uint8))
-    # Eight bytes at every place, as one number each.
+    # Eight bytes at every position, as one number each.
     words = np.ndarray(len(letters) - _WORD + 1, "<u8", letters, strides=(1,))
     within = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)[np.minimum(lengths, _WORD)]
     mixed = lengths.astype(np.uint64)

@@ -1,4 +1,4 @@
-"""Tokens of a stream of texts by the fast engine, a sample of it compared with Hugging Face in every run."""
+"""Tokens of a stream of texts by the fast engine, with a sample compared with Hugging Face in every run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Difference:
     """A text that the engines count differently.
 
     Attributes:
-        sha256: Hex digest in UTF-8 of what was compared: the text, or a part of a long one.
+        sha256: Hex digest of the compared UTF-8: the text, or a part of a long one.
         position: Its row in the stream, from 0.
         fast: Its tokens by the fast engine.
         exact: Its tokens by Hugging Face.
@@ -41,16 +41,16 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Counted:
-    """The tokens of a stream, and what the comparison with Hugging Face said.
+    """The tokens of a stream, and the result of the comparison with Hugging Face.
 
     Attributes:
         tokens: Tokens of each text, in the order of the stream.
-        special: Whether the text holds the string of an added token.
-        engine: The engine that the counts come from in the end.
+        special: Whether each text contains an added token's string.
+        engine: The engine of the final counts.
         engine_version: Its version.
-        checked_texts: How many texts were compared.
-        checked_bytes: How much text was compared, in UTF-8 bytes.
-        differences: Where the fast engine differed; then everything was counted again with the exact one.
+        checked_texts: Number of texts compared.
+        checked_bytes: Bytes of text compared, in UTF-8.
+        differences: Where the fast engine differed; everything was then counted again with the exact one.
         is_exact: False where the second count differs from Hugging Face too.
     """
 
@@ -65,7 +65,7 @@ class Counted:
 
 
 def check_budget(text_bytes: int) -> int:
-    """Return how much is compared with Hugging Face, which takes 100 times as long: 1/1000, 0.3 MB to 4 MB at most."""
+    """Return the bytes to compare with Hugging Face, which is 100 times as slow: 1/1000 of the text, 0.3 MB to 4 MB."""
     return min(_MOST_BYTES, max(_LEAST_BYTES, text_bytes // _ONE_IN))
 
 
@@ -80,21 +80,21 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
 ) -> Counted:
     """Count a stream of texts with the fast engine and compare a sample of it with Hugging Face.
 
-    The sample holds any texts, those with special tokens' strings and those with unusual characters, within 1/2, 1/6
-    and 1/6 of the budget: of a kind with more, those with the smallest hashes; and always the longest up to a quarter
-    of the budget. Of a long text two of the pieces are compared that the engine is given, and their joint. One
-    difference makes the exact engine count everything again.
+    The sample holds any texts, texts with special tokens' strings and texts with unusual characters, within 1/2, 1/6
+    and 1/6 of the budget. A kind that has more gives the texts with the smallest hashes. The longest text is always in
+    it, up to a quarter of the budget. Of a long text two of the engine's pieces are compared, with the cut between
+    them. A single difference makes the exact engine count everything again.
 
     Args:
-        batches: Gives the stream anew at each call, the same texts in the same order; memory holds a few batches.
+        batches: Restarts the stream at each call, the same texts in the same order; memory holds a few batches.
         file: The tokenizer.
         fast: The engine to use, by default `fast_counter(file)`.
         exact: The engine of the second count, by default `exact_counter(file)`.
         check_bytes: Budget of the comparison in bytes of text; 4 MB take about a second.
-        on_progress: Called after each batch with the bytes of text done; starts again at 0 in a second count.
+        on_progress: Called after each batch with the bytes of text done; restarts at 0 in a second count.
 
     Raises:
-        ValueError: A text is null, or the second reading gives another number of texts.
+        ValueError: A text is null, or the second reading has a different number of texts.
     """
 
     def read(engine: Counter) -> tuple[Counts, npt.NDArray[np.bool_], list[Part]]:
@@ -134,7 +134,7 @@ def count_checked(  # noqa: PLR0913 - two inputs, the rest are for tests and pro
 def _count_and_choose(
     batches: Batches, file: TokenizerFile, engine: Counter, check_bytes: int, on_progress: Callable[[int], None] | None
 ) -> tuple[Counts, npt.NDArray[np.bool_], list[Part]]:
-    """Read the stream once: tokens, whether there are special tokens' strings, and what is to be compared."""
+    """Read the stream once: tokens, which texts have special tokens' strings, and the parts to compare."""
     samples = Samples(check_bytes)
     tokens, special = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
 
@@ -149,13 +149,13 @@ def _count_and_choose(
             if on_progress is not None:
                 on_progress(done)
 
-    # Another thread reads and chooses ahead; the engine's have the next batch before they are done with one.
+    # Another thread reads and samples ahead; the engine's threads get the next batch before they finish one.
     tokens += _begun_ahead(map(engine.begin, in_order([offered], held=1, threads=1)))
     return np.concatenate(tokens), np.concatenate(special), samples.chosen()
 
 
 def _begun_ahead(begun: Iterator[Callable[[], Counts]]) -> Iterator[Counts]:
-    """Yield the results of what is begun, the next one begun before each is waited for."""
+    """Yield the results of started work; the next piece of work starts before each result is awaited."""
     last = next(begun, None)
     while last is not None:
         following = next(begun, None)
@@ -168,10 +168,10 @@ def _texts_of(parts: list[Part]) -> pa.Array:
 
 
 def _found(parts: list[Part], counter: Counter, tokens: Counts) -> Counts:
-    """Return a counter's tokens of the parts: those of the stream for whole texts, counted now for parts of others."""
+    """Return a counter's tokens of the parts: the stream's counts for whole texts, new counts for parts of others."""
     is_part = np.array([not part.is_whole for part in parts], np.bool_)
     found = tokens[[part.row for part in parts]] if parts else np.empty(0, np.int64)
-    # A part is shorter than a text that is cut; it is cut as it was there. They are few: each thread gets some.
+    # A part is shorter than a text that is cut; it is cut as it was there. Parts are few: each thread gets some.
     cutting = dataclasses.replace(counter, whole_bytes=0, slice_bytes=PIECE_BYTES)
     found[is_part] = cutting.count(_texts_of([part for part in parts if not part.is_whole]))
     return found

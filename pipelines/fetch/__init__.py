@@ -1,1 +1,1 @@
-"""Verified files of pinned repositories, from the Hub or a folder. Nothing here knows what a file means."""
+"""Verified files of pinned repositories, from the Hub or a folder. This package does not interpret a file."""

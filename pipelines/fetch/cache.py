@@ -1,7 +1,7 @@
-"""Downloads into the Hub client's cache, in which nothing has a name that an endpoint chose.
+"""Downloads into the Hub client's cache under names that no endpoint can choose.
 
-The client joins two headers into paths, `ETag` (a blob's name) and `X-Repo-Commit` (a folder's), at its own requests
-and at those that `datasets` makes through it. Every answer passes `_named_by_us` before the client sees it.
+The client builds paths from two headers, `ETag` (a blob's name) and `X-Repo-Commit` (a folder's name), for its own
+requests and for those that `datasets` makes through it. `_named_by_us` checks every answer before the client does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _expected: ContextVar[str | None] = ContextVar("sha256 that the next file should
 
 
 def guard_client() -> None:
-    """Let every answer to the Hub client of this process be looked at first."""
+    """Check every answer to the Hub client of this process first."""
     _install()
 
 
@@ -50,20 +50,20 @@ def download(  # noqa: PLR0913 - those of the client's function
     repo_id: str, path: str, *, revision: str, repo_type: str, sha256: str | None = None,
     local_only: bool = False, is_anew: bool = False,
 ) -> Path:  # fmt: skip
-    """Return a file's place in the cache, downloaded where it is not there.
+    """Return a file's path in the cache; download it if it is missing.
 
     Args:
         repo_id: the repository.
         path: the file in it.
         revision: commit or branch.
         repo_type: `dataset` or `model`.
-        sha256: what the file should have; only a blob of that very ETag keeps it as its name.
-        local_only: ask nobody.
-        is_anew: download whatever the cache holds.
+        sha256: the expected hash; only a blob with exactly this ETag keeps it as its name.
+        local_only: make no request.
+        is_anew: download even if the cache has the file.
 
     Raises:
         KappaError: a path or a header could lead out of the cache; nothing was written.
-        Exception: whatever the client raises.
+        Exception: any error of the client.
     """
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - half a second
 
@@ -81,9 +81,9 @@ def download(  # noqa: PLR0913 - those of the client's function
 
 
 def forget(local: Path, path: str, sha256: str | None) -> None:
-    """Remove a copy of the file `path` from the cache, and its blob where the name is ours or the hash it should have.
+    """Remove a copy of the file `path` from the cache, and its blob if we named it or its name is the expected hash.
 
-    What else the copy is a link to stays as it is: other files may share it, or it lies outside the cache.
+    Any other link target stays: other files may share it, or it is outside the cache.
     """
     blobs = local.parents[len(PurePosixPath(path).parts) + 1] / "blobs"
     blob = Path(os.path.normpath(local.parent / local.readlink())) if local.is_symlink() else None
@@ -93,21 +93,21 @@ def forget(local: Path, path: str, sha256: str | None) -> None:
 
 
 def require_commit(repo_id: str, commit: str | None) -> str:
-    """Return a commit sha that the Hub named; KappaError where it is none."""
+    """Return a commit sha from the Hub; KappaError if it is not one."""
     if commit is None or _COMMIT.fullmatch(commit) is None:
         raise _refused(repo_id, "commit", commit or "")
     return commit
 
 
 def refuse_odd_path(repo_id: str, path: str) -> None:
-    """Raise KappaError where a path could lead out of a folder that it is joined to."""
+    """Raise KappaError where a path could leave the folder that it is joined to."""
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts) or "\\" in path or not path.isprintable():
         raise _refused(repo_id, "path", path)
 
 
 def _refuse_odd_listing(folder: str, revision: str, path: str, sha256: str | None) -> None:
-    """Raise KappaError where a listing that another program kept would name the blob: the client then asks nobody."""
+    """Raise KappaError where another program's stored listing would name the blob: the client then makes no request."""
     from huggingface_hub import constants  # noqa: PLC0415 - slow to import
 
     kept = Path(constants.HF_HUB_CACHE, folder, "trees", f"{revision}.json")
@@ -121,20 +121,20 @@ def _refuse_odd_listing(folder: str, revision: str, path: str, sha256: str | Non
 
 
 def named_by_hash(blob: Path) -> str | None:
-    """Return the sha256 that a blob's name states, None where it states none."""
+    """Return the sha256 in a blob's name, None if it has none."""
     return blob.name if _SHA256.fullmatch(blob.name) else None
 
 
 def _named_by_us(response: httpx2.Response) -> None:
-    """Refuse headers that could lead out of the cache, and replace an ETag that is not the hash we expect.
+    """Reject headers that could leave the cache, and replace an ETag that is not the expected hash.
 
-    The new name is one of this file at this commit alone, so no two files share a blob unless their hashes are equal.
+    The new name is unique to this file at this commit, so two files share a blob only if their hashes are equal.
     """
     headers, url = response.headers, response.request.url
     commit = headers.get("X-Repo-Commit")
     if commit is not None:
         require_commit(url.host, commit)
-    if response.request.method != "HEAD":  # the client names files by answers to HEAD alone
+    if response.request.method != "HEAD":  # the client names files only by answers to HEAD
         return
     for name in ("X-Linked-Etag", "ETag"):
         if (stated := headers.get(name)) is None:

@@ -1,7 +1,7 @@
-"""Files of pinned repositories, verified: from the Hugging Face Hub through its own client, or from a generated sample.
+"""Verified files of pinned repositories: from the Hugging Face Hub through its own client, or from a generated sample.
 
-Nothing here knows what a file means. A download is resumed and cached by `huggingface_hub`; what that client does not
-promise (back-off on a busy server, the sha256) is added here.
+This module does not interpret files. `huggingface_hub` resumes and caches downloads; this module adds the back-off on
+a busy server and the check of the sha256.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """What the repository says of a file: size in bytes, and the sha256 where it states one."""
+    """A repository's record of a file: size in bytes, and the sha256 if there is one."""
 
     path: str
     bytes: int
@@ -42,7 +42,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class FetchedFile:
-    """A verified local copy of a file of a repository at a commit."""
+    """A verified local copy of a repository's file at a commit."""
 
     repo_id: str
     revision: str
@@ -53,16 +53,16 @@ class FetchedFile:
 
 
 class Hub(Protocol):
-    """Where repositories come from."""
+    """A source of repositories."""
 
     is_sample: bool
 
     @property
     def is_offline(self) -> bool:
-        """True where nothing may be asked and the newest commit cannot be known."""
+        """True where no request is allowed and the newest commit is unknown."""
 
     def revision(self, repo_id: str) -> str:
-        """Return the commit sha that `main` stands at now."""
+        """Return the current commit sha of `main`."""
 
     def files(self, repo_id: str, revision: str) -> dict[str, RemoteFile]:
         """Return the repository's files at that commit by path."""
@@ -75,7 +75,7 @@ class Hub(Protocol):
 
 
 class SampleHub:
-    """The generated sample, laid out as `root/OWNER/NAME/...`; one revision for everything."""
+    """The generated sample, laid out as `root/OWNER/NAME/...`; all repositories have one revision."""
 
     is_sample = True
     is_offline = False
@@ -99,17 +99,17 @@ class SampleHub:
         return {file.path: file for file in found}
 
     def splits(self, repo_id: str, revision: str) -> dict[str, list[str]]:
-        """Return the Parquet files by split, as their names begin."""
+        """Return the Parquet files by split, the first part of their names."""
         return _splits_by_name(list(self.files(repo_id, revision)))
 
     def fetch(self, repo_id: str, revision: str, file: RemoteFile) -> FetchedFile:
-        """Return the file where it lies."""
+        """Return the file in the sample's folder."""
         local = self.root / repo_id / file.path
         return FetchedFile(f"sample:{repo_id}", revision, file.path, local, file.bytes, sha256_of(local))
 
 
 class HuggingFaceHub:
-    """Data set repositories on the Hub; HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_OFFLINE are the client's."""
+    """Data set repositories on the Hub; the client reads HF_ENDPOINT, HF_TOKEN, HF_HOME and HF_HUB_OFFLINE."""
 
     is_sample = False
 
@@ -162,7 +162,7 @@ class HuggingFaceHub:
         }
 
     def fetch(self, repo_id: str, revision: str, file: RemoteFile) -> FetchedFile:
-        """Download (or find in the cache) and verify size and sha256; one bad copy is thrown away and fetched again."""
+        """Download (or find in the cache) and verify size and sha256; discard one bad copy and fetch it again."""
         what = f"{repo_id}/{file.path}"
         for attempt in (1, 2):
             local = _patiently(what, partial(_download, repo_id, revision, file, is_anew=attempt > 1))
@@ -181,7 +181,7 @@ class HuggingFaceHub:
 
 
 def _splits_by_name(paths: list[str]) -> dict[str, list[str]]:
-    """Return Parquet files by what stands before the first hyphen of their names."""
+    """Return Parquet files by the part of their names before the first hyphen."""
     splits: dict[str, list[str]] = {}
     for path in sorted(path for path in paths if path.endswith(".parquet")):
         splits.setdefault(Path(path).name.split("-")[0], []).append(path)
@@ -207,7 +207,7 @@ def _cached_files(repo_id: str, revision: str) -> dict[str, RemoteFile]:
 
 
 def _own_blobs(files: Iterable[CachedFileInfo]) -> list[CachedFileInfo]:
-    """Return the files but for those that share a blob whose name is no sha256: nobody knows whose bytes it holds."""
+    """Return the files without those that share a blob whose name is no sha256: its bytes could be of either file."""
     files = list(files)
     sharing = Counter(file.blob_path for file in files)
     return [file for file in files if sharing[file.blob_path] == 1 or named_by_hash(file.blob_path)]
@@ -238,7 +238,7 @@ _OFFLINE = ("HF_HUB_OFFLINE is set", "unset it and run again, or use `kappa run 
 
 
 def _patiently(what: str, call: Callable[[], _T]) -> _T:
-    """Call; on a busy or broken connection wait twice as long each time; tell other failures at once.
+    """Call; on a busy or broken connection retry after doubling waits; raise other failures at once.
 
     Raises:
         KappaError: the repository, revision or file is gone or gated, the Hub stays unreachable, or the disk is full.
@@ -258,7 +258,7 @@ def _patiently(what: str, call: Callable[[], _T]) -> _T:
 
 
 def hub_failure(what: str, error: Exception) -> KappaError | None:
-    """Return the error to show for a failure that waiting does not mend, None where another try may work."""
+    """Return the error to show for a permanent failure, None where a retry may work."""
     from huggingface_hub import errors as hub_errors  # noqa: PLC0415 - slow to import
 
     if isinstance(error, KappaError):
@@ -304,6 +304,6 @@ def unreachable(what: str, error: Exception) -> KappaError:
 
 
 def _brief(error: Exception) -> str:
-    """Return the error's first line, short, without secrets."""
+    """Return the error's first line, short and without secrets."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return masked(lines[0])[:160]

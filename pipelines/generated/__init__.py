@@ -1,1 +1,1 @@
-"""The generated sample: small data sets in the real sets' own file formats. No real text."""
+"""The generated sample: small data sets in the real sets' file formats. No real text."""

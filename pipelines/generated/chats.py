@@ -20,29 +20,29 @@ from pipelines.generated.text import blocks, prose, render_html, render_plain
 Message = dict[str, str]
 Record = dict[str, object]
 
-# Of each edition, besides the defective records: enough for stable percentiles, few enough for a run of a minute.
+# Per edition, besides the defective records: enough for stable percentiles, few enough for a run of a minute.
 CONVERSATIONS = 300
 # The V3 edition cuts at 2,048 tokens (docs/turns.md); 4.4 characters a token here.
 PIECE_CHARACTERS = 9_000
 # "Usually overlap by one identical message" (paper.md section 5).
 OVERLAP_SHARE = 0.75
-# Families whose pieces are neither in order nor next to each other: ours, so that stitching has something to do.
+# Families whose pieces are out of order or not adjacent: our choice, to exercise stitching.
 SCATTERED_SHARE = 0.1
 
-# How far a talkative conversation has longer messages throughout, in standard deviations of the rest: without it the
-# median of K comes out at 4,600 tokens and kappa_ratio at 260. Set by hand against the published 3.2k and 100 to 160.
+# How much longer all messages of a talkative conversation are, in standard deviations of the rest: without it the
+# median of K is 4,600 tokens and that of kappa_ratio 260. Fitted by hand to the published 3.2k and 100 to 160.
 QUESTION_TALKATIVENESS = 1.0
 REPLY_TALKATIVENESS = 2.0
 
-# Characters that make one token of the Llama-3.1 vocabulary, and the tokens of the markup around a reply: measured on
-# this generator.
+# Characters per token of the Llama-3.1 vocabulary, and the tokens of the markup around a reply: measured on this
+# generator.
 _PLAIN_CHARACTERS = 4.45
 _HTML_CHARACTERS = 4.0
 _HTML_TOKENS = 17
 
 
 def build_whole(rng: Random) -> tuple[list[object], list[object]]:
-    """Return the records of sg_90k_part1.json and sg_90k_part2.json: unsplit, replies in HTML, defects among them."""
+    """Return the records of sg_90k_part1.json and sg_90k_part2.json: unsplit, replies in HTML, with defects."""
     records: list[object] = [
         {"id": conversation_id(rng), "conversations": messages} for messages in _conversations(rng, is_html=True)
     ]
@@ -52,7 +52,7 @@ def build_whole(rng: Random) -> tuple[list[object], list[object]]:
 
 
 def build_pieces(rng: Random) -> list[object]:
-    """Return the records of the V3 file: pieces of conversations, plain text, some scattered, defects among them."""
+    """Return the records of the V3 file: pieces of conversations, plain text, some scattered, with defects."""
     pieces: list[object] = []
     strays: list[object] = []
     for messages in _conversations(rng, is_html=False):
@@ -73,9 +73,9 @@ def conversation_id(rng: Random) -> str:
 
 
 def cut(rng: Random, family: str, messages: list[Message]) -> list[Record]:
-    """Return the conversation as pieces `family_START` of about PIECE_CHARACTERS, ending with a reply where they can.
+    """Return the conversation as pieces `family_START` of about PIECE_CHARACTERS that end with a reply where possible.
 
-    START is the place of the piece's first message. A piece usually begins with the last message of the one before.
+    START is the index of the piece's first message. A piece usually begins with the last message of the previous one.
     Lengths of 1, 9, 9, 1 thousand characters, all overlapping, give messages 0-1, 1-2, 2-3 under the numbers 0, 1, 2.
     """
     pieces: list[Record] = []
@@ -89,7 +89,7 @@ def cut(rng: Random, family: str, messages: list[Message]) -> list[Record]:
 
 
 def _piece_end(messages: list[Message], start: int) -> int:
-    """Return the end of the piece at `start`: two messages on if there are two, so that an overlap still moves on."""
+    """Return the end of the piece at `start`: two or more messages on where there are two, so an overlap advances."""
     end = start + 1
     size = len(messages[start]["value"])
     while end < len(messages) and (end < start + 2 or size + len(messages[end]["value"]) <= PIECE_CHARACTERS):
@@ -119,7 +119,7 @@ def _conversation(rng: Random, exchanges: list[tuple[int, int]], *, is_html: boo
 
 def _question(rng: Random, tokens: int) -> str:
     characters = int(tokens * _PLAIN_CHARACTERS)
-    is_pasted = characters > 800 and rng.random() < 0.5  # noqa: PLR2004 -- long questions hold code and lists
+    is_pasted = characters > 800 and rng.random() < 0.5  # noqa: PLR2004 -- long questions include code and lists
     return render_plain(blocks(rng, characters)) if is_pasted else prose(rng, characters)
 
 
@@ -130,7 +130,7 @@ def _reply(rng: Random, tokens: int, *, is_html: bool) -> str:
 
 
 def _mix_in(rng: Random, records: list[object], others: list[object]) -> None:
-    """Insert `others` into `records`, in their order, at random places."""
+    """Insert `others` into `records` in order at random positions."""
     places = sorted(rng.randint(0, len(records)) for _ in others)
     for offset, (place, other) in enumerate(zip(places, others, strict=True)):
         records.insert(place + offset, other)

@@ -1,4 +1,4 @@
-"""Records that real files have and nobody expects: what a reader must reject, and what it must take all the same."""
+"""Defective records of the kinds in real files: some that a reader must reject, some that it must accept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 from pipelines.generated.text import prose
 
 Record = dict[str, object]
-# A message in short: its role and its value. The value is any JSON value, `...` leaves the key out.
+# A message in short: its role and its value. The value is any JSON value; `...` omits the key.
 Said = tuple[str, object]
 
 LONE_SURROGATE = chr(0xD83D)
@@ -57,7 +57,7 @@ def odd_records(rng: Random, suffix: str = "") -> list[object]:
 
 
 def _usable(rng: Random) -> dict[str, Sequence[Said]]:
-    """Return conversations that look wrong and are not: they have turns by the derivation rules."""
+    """Return unusual but valid conversations: they have turns by the derivation rules."""
     a, b, c, d = (prose(rng, 160) for _ in range(4))
     special = f"{a} {' '.join(SPECIAL_LOOKALIKES)} {b}"
     return {
@@ -87,10 +87,10 @@ def _with_extra_keys(rng: Random, suffix: str) -> Record:
 
 
 def odd_pieces(rng: Random) -> list[object]:
-    """Return pieces of the V3 edition that stitching has to get right, families in file order.
+    """Return pieces of the V3 edition that are hard to stitch, families in file order.
 
-    An empty piece amid a family; ids without a number; equal numbers; pieces in falling order; an underscore inside the
-    family's name; a seam with the same role but another text; a seam where the same message was really said twice; a
+    An empty piece within a family; ids without a number; equal numbers; pieces in falling order; an underscore in the
+    family's name; a seam with the same role but different text; a seam where the same message was really sent twice; a
     family with a bad piece.
     """
     a, b, c, d = (prose(rng, 200) for _ in range(4))

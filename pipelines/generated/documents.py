@@ -19,16 +19,16 @@ Row = dict[str, object]
 
 STORIES = 11
 FILINGS = 8
-# Published: 47k / 1,572 = 30 and 7.4k / 801 = 9 questions a document (paper.md section 2). JSON holds a filing once a
-# question, so fewer of those: they are three quarters of the sample's bytes.
+# Published: 47k / 1,572 = 30 and 7.4k / 801 = 9 questions a document (paper.md section 2). JSON repeats a filing for
+# each question, so DocFinQA has fewer: filings are three quarters of the sample's bytes.
 STORY_QUESTIONS = (26, 34)
 FILING_QUESTIONS = (6, 7)
-# The share of a document's rows that stands after those of all others in the file: ours, so that a document comes again
-# when others were read in between.
+# The share of a document's rows placed after all others in the file: our choice, so that a document returns after
+# others were read.
 FAR_SHARE = 0.25
 
-# Characters that make one token of the Llama-3.1 vocabulary, and what " from 2001 to 2012?" takes off a question's
-# tokens: measured on this generator.
+# Characters per token of the Llama-3.1 vocabulary, and the tokens that " from 2001 to 2012?" takes of a question:
+# measured on this generator.
 _STORY_CHARACTERS = 4.6
 _FILING_CHARACTERS = 3.9
 _QUESTION_CHARACTERS = 4.4
@@ -65,7 +65,7 @@ def build_stories(rng: Random) -> dict[str, list[Row]]:
 
 
 def build_filings(rng: Random) -> dict[str, list[object]]:
-    """Return the rows of DocFinQA's files by split; one filing stands in train and in dev, defects are in train."""
+    """Return the rows of DocFinQA's files by split; one filing is in train and in dev, defects are in train."""
     groups = [_filing_rows(rng, tokens) for tokens in draw_lengths(rng, FILING_TOKENS, FILINGS)]
     straddling = groups[4]
     train: list[object] = [*scatter(rng, [*groups[:4], straddling[:4]])]
@@ -79,7 +79,7 @@ def build_filings(rng: Random) -> dict[str, list[object]]:
 
 
 def scatter(rng: Random, groups: list[list[Row]]) -> list[Row]:
-    """Return the rows of all groups; the last FAR_SHARE of each group stand after all others, in random order."""
+    """Return the rows of all groups; the last FAR_SHARE of each group come after all others, in random order."""
     heads: list[Row] = []
     tails: list[Row] = []
     for rows in groups:

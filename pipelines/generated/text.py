@@ -8,7 +8,7 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
-# Common words first: they are drawn about as often as their rank suggests (Zipf), so that tokens come as often as in
+# Common words first: words are drawn by rank (Zipf), so that token frequencies are like those of real text.
 # real text.
 WORDS = """
 the of and to in a is that for it was on with as be by this are from at or have an not which but we you they one can
@@ -47,14 +47,14 @@ SCRIPTS = {
     "greek": (0x03B1, 0x03C9),
 }
 EMOJI = (0x1F600, 0x1F64F)
-# Messages of fewer characters hold prose alone.
+# Messages of fewer characters are plain prose.
 _PLAIN_BELOW = 500
 _ZERO_WIDTH_JOINER = 0x200D
 _HTML_ROOT = '<div class="markdown prose w-full break-words dark:prose-invert light">'
 
 
 class Block(NamedTuple):
-    """One paragraph-like thing: `kind` is prose, list, code or heading; `lines` are its lines without markup."""
+    """A block of text: `kind` is prose, list, code or heading; `lines` are its lines without markup."""
 
     kind: str
     lines: list[str]
@@ -71,7 +71,7 @@ def amount(rng: Random) -> str:
 
 
 def sentence(rng: Random, words: int, end: str = ".") -> str:
-    """Return `words` words with a capital first, now and then a comma or a name, and `end`."""
+    """Return `words` words with an initial capital, an occasional comma or name, and `end`."""
     drawn = rng.choices(WORDS, cum_weights=_CUMULATIVE, k=max(words, 1))
     if words > 8:  # noqa: PLR2004 -- short ones stay plain, their length is what counts
         drawn[words // 2] += ","
@@ -82,7 +82,7 @@ def sentence(rng: Random, words: int, end: str = ".") -> str:
 
 
 def prose(rng: Random, characters: int, figures: float = 0.0) -> str:
-    """Return sentences of about `characters` in all; a share `figures` of them ends with a year and an amount."""
+    """Return sentences of about `characters` in total; a share `figures` of them ends with a year and an amount."""
     parts: list[str] = []
     room = characters
     while room > 0:
@@ -94,7 +94,7 @@ def prose(rng: Random, characters: int, figures: float = 0.0) -> str:
 
 
 def foreign(rng: Random) -> str:
-    """Return a sentence of random letters of one other script, with an emoji, sometimes two joined into one."""
+    """Return a sentence of random letters of one other script, with an emoji, sometimes joined from two."""
     first, last = SCRIPTS[rng.choice(list(SCRIPTS))]
     words = [
         "".join(chr(rng.randint(first, last)) for _ in range(rng.randint(2, 7))) for _ in range(rng.randint(4, 12))
@@ -104,7 +104,7 @@ def foreign(rng: Random) -> str:
 
 
 def code(rng: Random) -> list[str]:
-    """Return the lines of a small function in an invented program, indented by four spaces."""
+    """Return the lines of a small invented function, indented by four spaces."""
     noun, verb, thing = rng.choices(WORDS[60:], k=3)
     lines = [f"def {verb}_{noun}({thing}, limit={rng.randint(2, 500)}):", f"    # {sentence(rng, 6)}"]
     lines += [f"    if {thing} < {rng.randint(2, 99)} and {verb} > 0:", "        return None"]
@@ -115,7 +115,7 @@ def code(rng: Random) -> list[str]:
 
 
 def table(rng: Random) -> str:
-    """Return a table as filings have it: a heading row of years, then rows of amounts, cells parted by bars."""
+    """Return a table as in filings: a heading row of years, then rows of amounts, cells separated by bars."""
     last = rng.randint(1997, 2019)
     years = [str(last - back) for back in range(3)]
     rows = [" | ".join(["( in thousands )", *years])]
@@ -151,7 +151,7 @@ def _block(rng: Random, kind: str, characters: int) -> Block:
 
 
 def render_plain(parts: Sequence[Block]) -> str:
-    """Return the blocks as the cleaned edition has them: Markdown."""
+    """Return the blocks as the cleaned edition writes them: Markdown."""
     shown: dict[str, Callable[[list[str]], str]] = {
         "prose": "\n".join,
         "list": lambda lines: "\n".join(f"{place}. {line}" for place, line in enumerate(lines, 1)),
@@ -162,7 +162,7 @@ def render_plain(parts: Sequence[Block]) -> str:
 
 
 def render_html(parts: Sequence[Block]) -> str:
-    """Return the blocks as the 90k edition has them: the markup of a chat page."""
+    """Return the blocks as the 90k edition writes them: the markup of a chat page."""
     shown: dict[str, Callable[[list[str]], str]] = {
         "prose": lambda lines: f"<p>{'<br>'.join(lines)}</p>",
         "list": lambda lines: "<ol>" + "".join(f"<li><p>{line}</p></li>" for line in lines) + "</ol>",

@@ -1,6 +1,6 @@
 """The embedded sample: generated files in the sets' own formats, laid out as a mirror of their repositories.
 
-When it is written, and when again, belongs here. Which files a set has is in its declaration.
+This module decides when the sample is written. A set's declaration lists its files.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from random import Random
 from warehouse.errors import KappaError
 from warehouse.versions.reached_code import code_of
 
-# Yields each file of a repository: its path there, and what it holds.
+# Yields each file of a repository: its path there, and its content.
 Sample = Callable[[Random], Iterator[tuple[str, bytes]]]
 # The repository of each set, and its sample.
 Samples = Sequence[tuple[str, Sample]]
 DEFAULT_SEED = 20260119
 MARKER = "SAMPLE.json"
-# A folder of a killed run is dropped after this: long enough not to be one that is still being written.
+# Temporary folders older than this belong to a killed run and are removed; a run in progress is younger.
 _LEFTOVER_SECONDS = 3600
 
 
 def write_sample(root: Path, samples: Samples, seed: int = DEFAULT_SEED) -> Path:
-    """Write the sample of each set under `root` unless it lies there already, and return `root`.
+    """Write the sample of each set under `root` unless it is already there, and return `root`.
 
     The files are `<root>/<owner>/<repository>/<path in the repository>`, below 60 MB; the same seed gives the same
-    bytes (Parquet: with the same pyarrow). They are written beside `root` and renamed, so `root` never holds half a
-    sample. An older sample, or one that was changed, is replaced.
+    bytes (Parquet: with the same pyarrow). They are written next to `root` and renamed, so `root` never holds half a
+    sample. An older or changed sample is replaced.
 
     Raises:
-        KappaError: `root` holds something else, or cannot be written.
+        KappaError: `root` holds other files, or is not writable.
     """
     if _is_current(root, samples, seed):
         return root
@@ -59,7 +59,7 @@ def write_sample(root: Path, samples: Samples, seed: int = DEFAULT_SEED) -> Path
 
 
 def sample_revision(root: Path) -> str:
-    """Return 40 hex digits that follow from the paths and bytes of the sample's files, in the form of a commit id.
+    """Return a hash of the paths and bytes of the sample's files as 40 hex digits, in the form of a commit id.
 
     Raises:
         KappaError: there is no sample under `root`.
@@ -72,7 +72,7 @@ def sample_revision(root: Path) -> str:
 
 
 def _write_files(root: Path, samples: Samples, seed: int) -> None:
-    """Write all files; every set has its own random stream, so that a change in one leaves the others as they were."""
+    """Write all files; every set has its own random stream, so a change in one does not affect the others."""
     for repo_id, sample in samples:
         for name, content in sample(Random(f"{seed}/{repo_id}")):  # noqa: S311 -- reproducible text, no secret
             path = root / repo_id / name
@@ -84,7 +84,7 @@ def _write_files(root: Path, samples: Samples, seed: int) -> None:
 
 
 def _hash_files(root: Path) -> dict[str, str]:
-    """Return the sha256 of every file under `root` but the marker, by path, sorted."""
+    """Return the sha256 of every file under `root` except the marker, by path, sorted."""
     paths = sorted(path for path in root.rglob("*") if path.is_file() and path != root / MARKER)
     return {path.relative_to(root).as_posix(): _hash_file(path) for path in paths}
 
@@ -107,12 +107,12 @@ def _marker(root: Path, samples: Samples, seed: int) -> dict[str, object]:
 
 
 def _write_marker(root: Path, samples: Samples, seed: int) -> None:
-    """Write what was made, last of all: a folder with it is a finished sample."""
+    """Write the marker last: a folder that has it is a finished sample."""
     (root / MARKER).write_text(json.dumps(_marker(root, samples, seed), indent=2) + "\n", encoding="utf-8")
 
 
 def _is_current(root: Path, samples: Samples, seed: int) -> bool:
-    """Tell whether `root` holds the sample of these sets, this seed and this code, every file as it was written."""
+    """Return whether `root` holds the sample of these sets, this seed and this code, with every file unchanged."""
     try:
         return bool(json.loads((root / MARKER).read_text(encoding="utf-8")) == _marker(root, samples, seed))
     except (OSError, ValueError):
@@ -135,7 +135,7 @@ def _drop_leftovers(root: Path) -> None:
 
 
 def _put_in_place(partial: Path, root: Path, samples: Samples, seed: int) -> None:
-    """Rename the finished folder to `root`; another process may have been first, then its sample stays."""
+    """Rename the finished folder to `root`; if another process was first, keep its sample."""
     outdated = partial.with_suffix(".outdated")
     if root.exists() and not _is_current(root, samples, seed):
         root.rename(outdated)

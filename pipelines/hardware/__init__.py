@@ -1,1 +1,1 @@
-"""What turns cost a model on a machine: ratios, boundness, answers. Nothing is printed, no table is written."""
+"""The costs of turns for a model on a machine: ratios, boundness, answers. No printing, no table writing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warehouse.errors import UsageError
 from warehouse.hardware_rows.units import parse_quantity
 
-# Above any link, and far from where numbers become infinite. The least is one bit.
+# Above any link, and far below infinity in floating point. The least is one bit.
 MOST_BYTES_PER_S = 1e18
 
 

@@ -1,7 +1,7 @@
-"""Which share of a workload waits for the link, for every model and platform, out of one sorted pass over its turns.
+"""The share of a workload that waits for the link, for every model and platform, from one sorted pass over its turns.
 
-Under `2n` the turns sorted by kappa_ratio answer for every kappa_crit at once; what depends on K and T beyond their
-ratio is in `turn_costs`, for the headline models and platforms alone.
+Under `2n` one sort of the turns by kappa_ratio gives the shares for every kappa_crit. Cost models that depend on K
+and T beyond their ratio are in `turn_costs`, for the headline models and platforms only.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
     hardware: Mapping[str, pa.Table],
     headlines: pa.Table,
 ) -> pa.Table:
-    """Return the table `boundness` of one workload: no row where there is no turn.
+    """Return the table `boundness` of one workload; it has no row where there is no turn.
 
-    A `2n` row stands for each model whose turns `tokenizer` counts and whose kappa_crit is known. Its block_tokens is
-    1, and 16 and 256 too where both the model and the platform are headlines; those have rows of cost model
-    `attention` and `full` as well, on every basis but the paper's, which is 2N by definition. Their kappa_crit is
-    NULL, since it differs from turn to turn.
+    There is a `2n` row for each model whose turns `tokenizer` counts and whose kappa_crit is known. Its block_tokens
+    is 1, and also 16 and 256 where both the model and the platform are headlines; those also have rows of cost models
+    `attention` and `full`, on every basis except the paper's, which is 2N by definition. Their kappa_crit is NULL,
+    since it differs from turn to turn.
 
     Args:
         turns: Batches with the int64 columns `cached_tokens` (K) and `prefill_tokens` (T, at least 1), any order.
-        workload: Its name, as are `tokenizer` and `counting`.
+        workload: Its name; `tokenizer` and `counting` are names too.
         tokenizer: See `workload`.
         counting: See `workload`.
         hardware: The tables of `pipelines.hardware.ratios.hardware_tables`.
@@ -103,9 +103,9 @@ def sort_turns(cached_tokens: Ints, prefill_tokens: Ints, block: int = 1) -> Sor
 def bound_shares(turns: SortedTurns, kappa_crit: Floats) -> dict[str, Floats]:
     """Return the columns of `boundness` that depend on kappa_crit, each of the shape of `kappa_crit`.
 
-    A turn is memory bound where kappa_ratio > kappa_crit, strictly, in float64 like the SQL over `turns`.
-    In units of the time of one computed token a turn takes K / kappa_crit for the transfer and T for the computation;
-    both are multiplied by kappa_crit here. Sums of tokens are exact integers.
+    A turn is memory bound where kappa_ratio > kappa_crit, strictly, in float64 as in the SQL over `turns`.
+    In units of the time of one computed token, a turn takes K / kappa_crit for the transfer and T for the computation;
+    the code multiplies both by kappa_crit. Sums of tokens are exact integers.
 
     Args:
         turns: At least one turn.
@@ -163,7 +163,7 @@ def _is_headline(pairs: pa.Table, headlines: list[Headline]) -> npt.NDArray[np.b
 def _headline_machines(
     hardware: Mapping[str, pa.Table], headlines: list[Headline], tokenizer: str
 ) -> list[tuple[Model, dict[Platform, Machine]]]:
-    """Return each headline model that the tokenizer counts with its machine on each headline platform."""
+    """Return each headline model of the tokenizer with its machine on each headline platform."""
     models = by_name(typed(Model, hardware["models"].to_pylist()))
     sources = Sources(
         models,

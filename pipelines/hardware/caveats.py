@@ -1,4 +1,4 @@
-"""What to know before using a figure: a context that is too long, heads that GPUs cannot share, what is missing."""
+"""Caveats of a figure: a context that is too long, heads that GPUs cannot share, missing data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BETWEEN = " | "
 
 
 def context_caveats(model: Model, context_tokens: int) -> list[str]:
-    """Return a sentence where K + T is more than the model was built for.
+    """Return a sentence where K + T exceeds the model's context limit.
 
     Args:
         model: Its sourced row.
@@ -22,10 +22,10 @@ def context_caveats(model: Model, context_tokens: int) -> list[str]:
 
 
 def tensor_parallel_caveats(model: Model, tensor_parallel: int) -> list[str]:
-    """Return sentences on how the heads fall on the GPUs: not evenly, or key-value heads repeated.
+    """Return sentences on how the heads divide over the GPUs: unevenly, or with repeated key-value heads.
 
-    Query heads have to be a multiple of the GPUs. Key-value heads are shared out, or each is repeated on as many GPUs;
-    a latent (MLA, one head) is on every GPU.
+    Query heads must be a multiple of the GPUs. Key-value heads are divided, or each is repeated on several GPUs; a
+    latent (MLA, one head) is on every GPU.
 
     Args:
         model: Its sourced row.
@@ -51,7 +51,7 @@ def tensor_parallel_caveats(model: Model, tensor_parallel: int) -> list[str]:
 
 
 def format_caveats(model: Model, kv_dtype: str) -> list[str]:
-    """Return a sentence where the bytes at a number format are scaled, although the model's own format is another.
+    """Return a sentence where bytes are scaled to a number format although the model has a format of its own.
 
     Args:
         model: Its sourced row.
@@ -66,7 +66,7 @@ def format_caveats(model: Model, kv_dtype: str) -> list[str]:
 
 
 def together(sentences: list[str]) -> str | None:
-    """Return sentences as one cell of a row, None for none; `apart` undoes it."""
+    """Return sentences joined into one cell of a row, None for none; `apart` splits it."""
     return _BETWEEN.join(sentences) or None
 
 
@@ -80,11 +80,11 @@ def apart(cell: str | None) -> list[str]:
 
 
 def missing(model: Model, basis: str) -> str | None:
-    """Return in one line what cannot be told of a model and why, None where nothing is missing.
+    """Return in one line which costs of a model are unknown and why, None where nothing is missing.
 
     Args:
         model: Its sourced row.
-        basis: Of the platform; the paper's is 2N by definition.
+        basis: The platform's basis; the paper's is 2N by definition.
     """
     no_flops = costs.unknown(model, "2n")
     if no_flops:
@@ -99,7 +99,7 @@ def missing(model: Model, basis: str) -> str | None:
 
 
 def why_no_kappa_crit(model: Model, kv_dtype: str) -> str | None:
-    """Return in one line why a model has no kappa_crit, with the bytes that it has, None where it has one.
+    """Return in one line why a model has no kappa_crit, with its known bytes; None where it has one.
 
     Args:
         model: Its sourced row.

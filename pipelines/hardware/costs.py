@@ -1,6 +1,6 @@
-"""What a turn costs a model on a machine: the formulae put together for a model, by cost model.
+"""The cost of a turn for a model on a machine: the formulae combined for a model, by cost model.
 
-Every function takes K and T as numbers or as float64 arrays of one shape. Nothing here reads a table.
+Every function takes K and T as numbers or as float64 arrays of one shape. This module reads no table.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Machine:
     """The rates of one platform.
 
     Attributes:
-        flop_per_s: C_eff, what prefill sustains, of all its GPUs together.
+        flop_per_s: C_eff, the sustained rate of prefill, all GPUs together.
         bytes_per_s: host to device, one direction, of each GPU's own link.
-        hbm_bytes_per_s: peak of the accelerators' memory, together; None where it is not known.
+        hbm_bytes_per_s: peak memory bandwidth of the accelerators together; None where unknown.
         tensor_parallel: GPUs that share each layer.
     """
 
@@ -31,10 +31,10 @@ class Machine:
 
 
 def share_between(machine: Machine, tensor_parallel: int) -> Machine:
-    """Return the machine that `tensor_parallel` GPUs make, each over its own link.
+    """Return the machine of `tensor_parallel` GPUs, each with its own link.
 
-    Computing and reading weights go that many times faster; loading only by what a GPU is spared, which `gpu_kv_bytes`
-    says: the rate of a link stays.
+    Compute and weight reads are that many times faster. The rate of a link stays; loading is faster only through
+    the smaller bytes of each GPU, see `gpu_kv_bytes`.
     """
     hbm = machine.hbm_bytes_per_s
     return replace(
@@ -46,15 +46,15 @@ def share_between(machine: Machine, tensor_parallel: int) -> Machine:
 
 
 def is_known(model: Model, cost_model: str) -> bool:
-    """Return whether the tables hold what the cost model needs: parameters, and for attention its FLOP a pair."""
+    """Return whether the tables have the inputs of the cost model: parameters, and for attention its FLOP a pair."""
     return not unknown(model, cost_model)
 
 
 def unknown(model: Model, cost_model: str) -> tuple[str, ...]:
-    """Return what the tables would have to hold for a cost model and do not, as columns of `models`.
+    """Return the columns of `models` that a cost model needs and the tables lack.
 
-    An indexer's attention needs its heads, their width and how many tokens it picks. What a compressed cache computes
-    over the context has no formula here, whatever the columns hold; its `attention` is named.
+    An indexer's attention needs its heads, their width and the number of tokens it picks. A compressed cache's compute
+    over the context has no formula here, whatever its columns; its `attention` is named.
     """
     if cost_model == "2n":
         return _empty(active_params=model.active_params)
@@ -79,10 +79,10 @@ def _empty(**figures: int | None) -> tuple[str, ...]:
 
 
 def kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str) -> Value:
-    """Return the bytes of K cached tokens, each counted once however many GPUs there are.
+    """Return the bytes of K cached tokens, each counted once for any number of GPUs.
 
-    Windows, chunks and fixed states have their own formula, so that K tokens are not K times the bytes of one.
-    The keys of an indexer and recurrent states keep their format whatever `kv_dtype` is.
+    Windows, chunks and fixed states have their own formula, so K tokens are not K times the bytes of one.
+    Indexer keys and recurrent states keep their format for any `kv_dtype`.
 
     Args:
         model: Its sourced row.
@@ -95,8 +95,8 @@ def kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str) -> Value:
 def gpu_kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str, tensor_parallel: int) -> Value:
     """Return the bytes that each of `tensor_parallel` GPUs loads for K cached tokens.
 
-    Keys and values are shared by their heads. A recurrent state is shared by the heads of linear attention, which no
-    table holds: they are taken to be as many as the query heads, at least (Qwen3-Next has 16 and 32).
+    Keys and values are divided by their heads. A recurrent state is divided by the heads of linear attention, which are
+    in no table: they are assumed to be at least as many as the query heads (Qwen3-Next has 16 and 32).
 
     Args:
         model: Its sourced row.
@@ -118,15 +118,15 @@ def gpu_kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str, tensor_paral
 
 
 def state_share_of_gpu(model: Model, tensor_parallel: int) -> float:
-    """Return the share of windows or recurrent states that each GPU loads, by the heads that they fall into."""
+    """Return the share of windows or recurrent states that each GPU loads, by their heads."""
     heads = model.heads if model.linear_layers else model.kv_heads
     return cache.kv_share_of_gpu(tensor_parallel, heads)
 
 
 def held_bytes(model: Model, kv_dtype: str) -> tuple[float, float]:
-    """Return the bytes that one more cached token adds once every window is full, and those that stand beside.
+    """Return the bytes of one more cached token once every window is full, and the fixed bytes.
 
-    The latter are full windows or chunks and recurrent states; 0 where every token costs the same.
+    The fixed bytes are full windows or chunks and recurrent states; 0 where every token costs the same.
 
     Args:
         model: Its sourced row.
@@ -143,10 +143,10 @@ def held_bytes(model: Model, kv_dtype: str) -> tuple[float, float]:
 
 
 def context_flops(model: Model, cached_tokens: Value, prefill_tokens: Value) -> Value:
-    """Return FLOP of attention for T new tokens after K cached ones, by the model's own kind of attention.
+    """Return the attention FLOP of T new tokens after K cached ones, by the model's own kind of attention.
 
     Args:
-        model: One of which `is_known` holds.
+        model: A model for which `is_known` is true.
         cached_tokens: K.
         prefill_tokens: T.
     """
@@ -170,10 +170,10 @@ def context_flops(model: Model, cached_tokens: Value, prefill_tokens: Value) -> 
 
 
 def read_params(model: Model, prefill_tokens: Value) -> Value:
-    """Return the parameters that T tokens make a GPU read: layers, head and the experts drawn, no embedding."""
+    """Return the parameters that a GPU reads for T tokens: layers, head and the routed experts, no embedding."""
     active = float(known(model.layer_params) + known(model.head_params))
     if not model.experts:
-        # All of them, whatever T is: the formula would say so too, at the price of a power a turn.
+        # All of them for any T; the formula gives the same, but computes a power a turn.
         all_of_them: Value = prefill_tokens * 0 + active
         return all_of_them
     total = known(model.total_params) - known(model.active_params) + active
@@ -186,9 +186,9 @@ def transfer_s(model: Model, machine: Machine, cached_tokens: Value, kv_dtype: s
 
 
 def compute_s(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
-    """Return t_GPU in seconds under a cost model of which `is_known` holds.
+    """Return t_GPU in seconds under a cost model for which `is_known` is true.
 
-    `full` is `attention` with the floor of reading the weights once, for a batch of one.
+    `full` is `attention` with a floor: reading the weights once, for a batch of one.
 
     Raises:
         ValueError: `full` without a memory bandwidth.
@@ -207,6 +207,6 @@ def compute_s(model: Model, machine: Machine, cached_tokens: Value, prefill_toke
 
 
 def recompute_s(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
-    """Return the seconds to compute K and T from nothing instead of loading K."""
+    """Return the seconds to compute K and T from scratch instead of loading K."""
     nothing: Value = cached_tokens * 0
     return compute_s(model, machine, nothing, cached_tokens + prefill_tokens, cost_model)

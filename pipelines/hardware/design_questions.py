@@ -1,4 +1,4 @@
-"""The paper's design questions: what a faster link, one memory, a latent or a smaller cache makes of a workload."""
+"""The paper's design questions: how a faster link, unified memory, a latent or a smaller cache changes a workload."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from warehouse.declared.tables import DESIGN_QUESTIONS
 from warehouse.formulas import kappa
 from warehouse.formulas import kv_bytes as cache
 
-# The latent of DeepSeek-V2 and V3: rank and rotary part, in elements a layer.
+# The latent of DeepSeek-V2 and V3: rank and rotary part, in elements per layer.
 LATENT_RANK, LATENT_ROPE = 512, 64
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One answer to a design question; the first of a question is what the others are compared with.
+    """One answer to a design question; the first answer of a question is the baseline of the others.
 
     Attributes:
-        question: Which question.
-        name: What is changed.
-        link: The link as the basis has it: sustained, where it was measured.
-        bytes_per_s: Bandwidth of one direction in the place of the link's.
-        bases: Where it is asked.
+        question: The question.
+        name: The change.
+        link: The link as on the basis: sustained, where it was measured.
+        bytes_per_s: Bandwidth of one direction instead of the link's.
+        bases: The bases that have this answer.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
         is_latent: Whether the cache is a latent of MLA's size in every layer.
     """
@@ -56,7 +56,7 @@ VARIANTS = (
     Variant("kv-quantisation", "8 bit", kv_dtype="int8"),
     Variant("kv-quantisation", "4 bit", kv_dtype="int4"),
 )
-# The accelerator that each question is asked of: the paper's B200 of 5000 TFLOP/s is a GB200.
+# The accelerator of each question: the paper's B200 of 5000 TFLOP/s is a GB200.
 _ACCELERATORS = {
     ("nvlink-c2c", "paper"): "b200-sxm",
     ("unified-memory", "paper"): "b200-sxm",
@@ -75,17 +75,17 @@ def design_questions(  # noqa: PLR0913 - three names of a workload, and what it 
     sources: Sources,
     models: list[str],
 ) -> pa.Table:
-    """Return the table `design_questions` of one workload: no row where there is no turn.
+    """Return the table `design_questions` of one workload; it has no row where there is no turn.
 
-    Shares are over all turns, under cost model `2n`, reuse by single tokens.
+    Shares are over all turns, under cost model `2n`, with reuse of single tokens.
 
     Args:
         turns: As for `boundness.boundness`.
-        workload: Its name, as are `tokenizer` and `counting`.
+        workload: Its name; `tokenizer` and `counting` are names too.
         tokenizer: See `workload`.
         counting: See `workload`.
         sources: The sourced rows.
-        models: The headline models; those that `tokenizer` counts are asked about.
+        models: The headline models; the table has those that `tokenizer` counts.
     """
     cached, prefill = columns_of(turns)
     asked = list(_asked(sources, [name for name in models if _is_counted(sources, name, tokenizer)]))
@@ -122,7 +122,7 @@ def _is_counted(sources: Sources, name: str, tokenizer: str) -> bool:
 
 
 def _asked(sources: Sources, models: list[str]) -> Iterator[_Asked]:
-    """Yield the rows without their shares, each question of a model beginning with what it is compared with."""
+    """Yield the rows without their shares; each question of a model starts with its baseline."""
     for basis in ("paper", "physical"):
         for name in models:
             if basis == "physical" or name in sources.paper_models:

@@ -1,7 +1,7 @@
-"""Sourced rows as types: a field for each declared column, with its unit in its name. Nothing is computed from two.
+"""Sourced rows as types: a field for each declared column, with its unit in its name. No field is computed from two.
 
-mypy reads no declaration at run time, so the columns are written once more here; `typed` fails where a row has others,
-and a test compares names, types and NULLs with those that `warehouse` declares.
+mypy cannot read a declaration made at run time, so the columns are repeated here; `typed` fails where a row has
+others, and a test compares names, types and NULLs with the declarations of `warehouse`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A row of `models`: with FLOP a token and its indexer, which other tables and a formula give."""
+    """A row of `models`, with FLOP per token and its indexer, which come from other tables and a formula."""
 
     model: str
     repo_id: str
@@ -110,12 +110,12 @@ class Link:
 
     @property
     def bytes_per_s(self) -> float:
-        """What it brings in one direction: as measured on large pinned copies, or the peak where nothing was."""
+        """Bandwidth of one direction: as measured on large pinned copies, or the peak where there is no measurement."""
         return self.sustained_bytes_per_s or self.peak_bytes_per_s
 
 
 class OnPlatform(Protocol):
-    """Whatever names an accelerator with a link and a basis."""
+    """An object that names an accelerator, a link and a basis."""
 
     @property
     def accelerator(self) -> str: ...  # noqa: D102 - the column
@@ -127,7 +127,7 @@ class OnPlatform(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An accelerator with a link on a basis, whether or not they are built together."""
+    """An accelerator with a link on a basis, whether or not such a product exists."""
 
     accelerator: str
     link: str
@@ -200,7 +200,7 @@ class PaperLink:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A row of `headlines`: a model, or a platform."""
+    """A row of `headlines`: a model or a platform."""
 
     model: str | None
     accelerator: str | None
@@ -226,12 +226,12 @@ def typed(kind: Callable[..., T], rows: Iterable[Mapping[str, Any]]) -> list[T]:
     """Return rows of a table as objects of their type.
 
     Raises:
-        TypeError: a row has a column that the type has not, or lacks one.
+        TypeError: a row has a column that the type lacks, or lacks one of its columns.
     """
     return [kind(**row) for row in rows]
 
 
 def known(figure: T | None) -> T:
-    """Return a figure of which the caller knows that it is there."""
+    """Return a figure that the caller knows to be present."""
     assert figure is not None
     return figure

@@ -1,4 +1,4 @@
-"""The rates behind a platform: which compute and which bandwidth each basis takes, as a `costs.Machine`."""
+"""The rates of a platform: the compute and bandwidth of each basis as a `costs.Machine`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from warehouse.hardware_rows.names import find_name
 from warehouse.hardware_rows.rows import FOLDER, load_reference
 
 # Assumptions of the physical basis, not measurements of one machine: the share of the dense bf16 peak that prefill
-# sustains. Reported are 0.5 to 0.63 for dense models and 0.16 to 0.36 for mixtures of experts.
+# sustains. Reports give 0.5 to 0.63 for dense models and 0.16 to 0.36 for mixtures of experts.
 SUSTAINED_FRACTION_DENSE = 0.55
 SUSTAINED_FRACTION_MOE = 0.25
 
-# What `kappa crit` calls the link whose bandwidth a person gave.
+# The name of a link whose bandwidth the user gave in `kappa crit`.
 GIVEN_LINK = "given"
 
 _TABLES = (
@@ -44,13 +44,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sourced rows, by name where one names them, and what a person put in the place of an assumption.
+    """The sourced rows, by name where they have one, and the user's values for assumptions.
 
     Attributes:
-        models: With FLOP a token and indexer.
-        platforms: With what was measured.
-        printed_kappa_hw: In byte/FLOP as the paper prints it, by /accelerator/link.
-        sustained_fraction: Of the dense peak on the physical basis, above 0 and at most 1; None for the assumptions.
+        models: With FLOP per token and indexer.
+        platforms: With the measured ones.
+        printed_kappa_hw: In byte/FLOP as printed in the paper, by accelerator and link.
+        sustained_fraction: Share of the dense peak on the physical basis, above 0 and at most 1; None for the
+            assumptions.
     """
 
     models: Mapping[str, Model]
@@ -74,7 +75,7 @@ class Sources:
 
 
 def named(rows: Mapping[str, T], name: str) -> T | None:
-    """Return the row of that name, whatever its case; or None."""
+    """Return the row of that name in any case, or None."""
     found = find_name(name, rows)
     return None if found is None else rows[found]
 
@@ -83,11 +84,11 @@ def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:
     """Return the sourced rows of kappa and of a user.
 
     Args:
-        folder: Where the CSV files of kappa are.
-        user: Where those of a user are, see `warehouse.hardware_rows.rows.load_reference`.
+        folder: Folder of kappa's CSV files.
+        user: Folder of the user's, see `warehouse.hardware_rows.rows.load_reference`.
 
     Raises:
-        KappaError: A sourced row cannot be used.
+        KappaError: A sourced row is not usable.
     """
     rows = {name: load_reference(name, folder, user).to_pylist() for name in _TABLES}
     indexers, measured = by_name(typed(Indexer, rows["indexers"])), typed(Measured, rows["measured"])
@@ -109,7 +110,7 @@ def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:
 
 
 def by_name(rows: Iterable[T]) -> dict[str, T]:
-    """Return rows by their first column, which names them."""
+    """Return rows by their first column, the name."""
     return {getattr(row, next(iter(row.__dataclass_fields__))): row for row in rows}  # type: ignore[attr-defined]
 
 
@@ -126,7 +127,7 @@ def _measured_platform(row: Measured) -> Platform:
 
 
 def measured_of(sources: Sources, platform: OnPlatform) -> Measured:
-    """Return what was measured on an accelerator: over the link that is named, or over the first one."""
+    """Return the measurement of an accelerator: over the named link, or over the first one."""
     fits = [row for row in sources.measured if row.accelerator == platform.accelerator]
     return next((row for row in fits if row.link == platform.link), fits[0])
 
@@ -134,7 +135,7 @@ def measured_of(sources: Sources, platform: OnPlatform) -> Measured:
 def physical_machine(accelerator: Accelerator, bytes_per_s: float, sustained_fraction: float) -> Machine:
     """Return the machine of the physical basis: dense bf16 peak x the fraction that prefill sustains, one direction.
 
-    The fraction holds for every kv_dtype: the matrices stay in bf16 whatever the cache is stored in.
+    The fraction is the same for every kv_dtype: the matrices stay in bf16 for any format of the cache.
 
     Args:
         accelerator: Its sourced row.
@@ -145,18 +146,18 @@ def physical_machine(accelerator: Accelerator, bytes_per_s: float, sustained_fra
 
 
 def machine_of(sources: Sources, platform: OnPlatform, model: Model, bytes_per_s: float | None = None) -> Machine:
-    """Return the machine of a platform for one model, by its basis; `bytes_per_s` takes the place of its link.
+    """Return the machine of a platform for one model, by its basis; `bytes_per_s` replaces the link's bandwidth.
 
-    Basis `measured` takes the measured matrix products as they are: an upper bound of what prefill sustains.
+    Basis `measured` uses the measured matrix products unchanged: an upper bound of the sustained rate of prefill.
 
     Args:
         sources: The sourced rows.
-        platform: One of `platforms`, or a pair that is none with its basis.
-        model: For its sustained fraction.
-        bytes_per_s: One direction; None for what the platform's own link brings.
+        platform: One of `platforms`, or a pair outside it with its basis.
+        model: Decides the sustained fraction.
+        bytes_per_s: One direction; None for the bandwidth of the platform's own link.
 
     Raises:
-        KeyError: a name is in no sourced row of the basis.
+        KeyError: a name has no sourced row of the basis.
     """
     accelerator, link = platform.accelerator, platform.link
     if platform.basis == "paper":

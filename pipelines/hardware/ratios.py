@@ -1,4 +1,4 @@
-"""The hardware tables and kappa_crit out of the sourced rows. The formulae are in `kappa`, the rates in `machines`."""
+"""The hardware tables and kappa_crit from the sourced rows. The formulae are in `kappa`, the rates in `machines`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from warehouse.hardware_rows.rows import FOLDER
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """What one model gives on one platform: kappa_M in FLOP/byte, kappa_HW in byte/FLOP, kappa_crit."""
+    """The ratios of one model on one platform: kappa_M in FLOP/byte, kappa_HW in byte/FLOP, kappa_crit."""
 
     kappa_m: float | None
     kappa_hw: float
@@ -31,14 +31,14 @@ class Ratios:
 
 
 def hardware_tables(folder: Path = FOLDER, user: Path | None = None) -> dict[str, pa.Table]:
-    """Return the tables `models`, `accelerators`, `links`, `platforms`, `kappa_crit`, and `measured` beside them.
+    """Return the tables `models`, `accelerators`, `links`, `platforms`, `measured` and `kappa_crit`.
 
     Args:
-        folder: Where the CSV files of sourced rows are.
-        user: Where those of a user are, see `warehouse.hardware_rows.rows.load_reference`.
+        folder: Folder of kappa's CSV files of sourced rows.
+        user: Folder of the user's, see `warehouse.hardware_rows.rows.load_reference`.
 
     Raises:
-        KappaError: A sourced row cannot be used.
+        KappaError: A sourced row is not usable.
     """
     sources = read_sources(folder, user)
     rows: dict[Table, Iterable[Any]] = {
@@ -69,17 +69,17 @@ def ratios(model: Model, machine: Machine, kv_dtype: str) -> Ratios:
 
 
 def paper_ratios(model: PaperModel, machine: Machine, kv_dtype: str, printed_kappa_hw: float | None = None) -> Ratios:
-    """Return the ratios of the paper's basis, out of its own inputs alone.
+    """Return the ratios of the paper's basis from the paper's inputs only.
 
-    kappa_M and kappa_HW come from the inputs. kappa_crit is the product of both as the paper printed them, because its
-    own kappa_crit are products of printed entries: 0.42 x 34 = 14.28. Two printed kappa_M are misprints
-    (llama-3.1-70b, llama-3.1-405b). A rate of which no kappa_HW is printed (15, 900, 8000 GB/s) is multiplied as it is.
+    kappa_M and kappa_HW follow from the inputs. kappa_crit is the product of both as printed, because the paper's own
+    kappa_crit are products of printed entries: 0.42 x 34 = 14.28. Two printed kappa_M are misprints (llama-3.1-70b,
+    llama-3.1-405b). A rate without a printed kappa_HW (15, 900, 8000 GB/s) is multiplied unrounded.
 
     Args:
-        model: As the paper has it.
-        machine: Rates out of the paper's inputs.
-        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`; the paper prints bf16, another one scales the bytes per token.
-        printed_kappa_hw: What `printed_kappa_hw` says of the platform, byte/FLOP.
+        model: The paper's figures of it.
+        machine: Rates from the paper's inputs.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`; the paper prints bf16, another format scales the bytes per token.
+        printed_kappa_hw: The result of `printed_kappa_hw` for the platform, byte/FLOP.
     """
     element = cache.KV_ELEMENT_BYTES[kv_dtype]
     hw = kappa.kappa_hw(machine.bytes_per_s, machine.flop_per_s)
@@ -90,11 +90,11 @@ def paper_ratios(model: PaperModel, machine: Machine, kv_dtype: str, printed_kap
 
 
 def printed_kappa_hw(sources: Sources, platform: OnPlatform) -> float | None:
-    """Return kappa_HW of a platform in byte/FLOP as the paper prints it; None where it prints none.
+    """Return kappa_HW of a platform in byte/FLOP as printed in the paper; None where it is not printed.
 
     Args:
         sources: The sourced rows.
-        platform: One of `platforms`, or a pair that is none with its basis.
+        platform: One of `platforms`, or a pair outside it with its basis.
     """
     if platform.basis != "paper":
         return None
@@ -113,10 +113,10 @@ def kappa_crit_rows(
 
     Args:
         sources: The sourced rows.
-        platform: One of `platforms`, or a pair that is none with its basis.
-        bytes_per_s: Takes the place of the link's bandwidth, one direction.
+        platform: One of `platforms`, or a pair outside it with its basis.
+        bytes_per_s: Replaces the link's bandwidth, one direction.
         kv_dtypes: Keys of `cache.KV_ELEMENT_BYTES`.
-        tensor_parallel: GPUs that share each layer, each over its own link.
+        tensor_parallel: GPUs that share each layer, each with its own link.
     """
     is_paper = platform.basis == "paper"
     printed = printed_kappa_hw(sources, platform) if bytes_per_s is None else None
@@ -138,11 +138,11 @@ def kappa_crit_rows(
 def fitting_platforms(
     sources: Sources, accelerator: str | None, link: str | None, *, is_bandwidth_given: bool = False
 ) -> list[Pair]:
-    """Return the platforms that fit; a pair that is none on the physical basis, whose rows are there, is added to it.
+    """Return the platforms that fit; a sourced pair that is no platform on the physical basis is added.
 
-    A given bandwidth is a link of its own. What is asked for by both names is answered on the physical basis too,
-    whether or not the paper pairs them, so that no question about a machine is left with the paper's inputs alone.
-    Names are found whatever their case, see `warehouse.hardware_rows.names.find_name`.
+    A given bandwidth is a link of its own. A question that names both accelerator and link also gets an answer on the
+    physical basis, whether or not the paper pairs them, so that it never depends on the paper's inputs only. Names
+    match in any case, see `warehouse.hardware_rows.names.find_name`.
     """
     places = sources.platforms
     accelerator = _spelled(accelerator, [*sources.accelerators, *(p.accelerator for p in places)])
@@ -159,12 +159,12 @@ def fitting_platforms(
 
 
 def _spelled(name: str | None, names: list[str]) -> str | None:
-    """Return a name in the tables' own spelling; one that they do not know as it is."""
+    """Return a name in the tables' spelling; an unknown name is returned unchanged."""
     return name if name is None else find_name(name, sorted(set(names))) or name
 
 
 def _are_sourced(sources: Sources, accelerator: str, link: str | None, is_bandwidth_given: bool) -> bool:
-    """Return whether the rows of a pair are there, or a bandwidth instead of the link's."""
+    """Return whether both rows of a pair exist, or a bandwidth replaces the link's."""
     is_rate_known = is_bandwidth_given or (link is not None and named(sources.links, link) is not None)
     return is_rate_known and named(sources.accelerators, accelerator) is not None
 

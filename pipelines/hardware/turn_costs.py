@@ -24,7 +24,7 @@ PERCENTILES = {"pcie_overhead_p50": 0.5, "pcie_overhead_p90": 0.9, "pcie_overhea
 
 @dataclass(frozen=True, slots=True)
 class OrderedTurns:
-    """The turns of one workload at one block size in one fixed order, so that sums do not depend on how they came.
+    """The turns of one workload at one block size in a fixed order, so that sums do not depend on the input order.
 
     Attributes:
         cached: K in tokens, shape (turns,), float64; exact.
@@ -54,11 +54,11 @@ def order_turns(cached_tokens: Ints, prefill_tokens: Ints, block: int = 1) -> Or
 def needed_shares(turns: OrderedTurns, kv_bytes: Floats, compute_s: Floats, bytes_per_s: Floats) -> dict[str, Floats]:
     """Return the columns of `boundness` for each bandwidth, each of the shape of `bytes_per_s`.
 
-    A turn is memory bound where bytes / t_GPU, the bandwidth that it needs, exceeds the link's, strictly.
+    A turn is memory bound where bytes / t_GPU, the bandwidth that it needs, strictly exceeds the link's.
 
     Args:
         turns: At least one turn.
-        kv_bytes: Bytes that each turn loads, shape (turns,).
+        kv_bytes: Bytes loaded by each turn, shape (turns,).
         compute_s: t_GPU of each turn in seconds, shape (turns,), above zero.
         bytes_per_s: Bandwidths of one direction.
     """
@@ -75,12 +75,12 @@ def needed_shares(turns: OrderedTurns, kv_bytes: Floats, compute_s: Floats, byte
 
 
 def _shares(bound: list[float], totals: tuple[float, float, float], rate: float) -> dict[str, float]:
-    """Return the weighed shares; both arguments are bytes, seconds of computing and tokens."""
+    """Return the weighted shares; each argument holds bytes, seconds of compute and tokens."""
     loading, computing, tokens = totals
     seconds = loading / rate + computing
     return {
         "memory_bound_token_share": bound[2] / tokens,
-        # Sums of a part and of the whole round apart, by less than a share can show.
+        # A part's sum and the whole's round differently, by less than a share shows.
         "memory_bound_time_share": min((bound[0] / rate + bound[1]) / seconds, 1.0),
         "transfer_time_share": loading / rate / seconds,
     }
@@ -91,8 +91,8 @@ def turn_cost_rows(
 ) -> Iterator[dict[str, object]]:
     """Yield rows of `boundness` for one model: names, cost model, kv_dtype and shares, kappa_crit None.
 
-    Cost models are `attention` and `full` where the tables know what they need, and `2n` for a model without a
-    kappa_crit, whose bytes are not constant per token.
+    Cost models are `attention` and `full` where the tables have their inputs, and `2n` for a model without a
+    kappa_crit, whose bytes per token are not constant.
 
     Args:
         turns: At least one turn.
@@ -119,9 +119,9 @@ def _cost_models(model: Model) -> list[str]:
 
 
 def _alike(machines: Mapping[Platform, Machine], cost_model: str) -> dict[Machine, list[Platform]]:
-    """Return the platforms by what one FLOP takes on them: t_GPU in units of it is computed once for all of a kind.
+    """Return the platforms grouped by their cost of one FLOP: t_GPU in that unit is computed once a group.
 
-    Only `full` tells machines apart, by the bytes of memory that they read in the time of a FLOP.
+    Only `full` distinguishes machines, by the bytes of memory that they read in the time of a FLOP.
     """
     kinds: dict[Machine, list[Platform]] = {}
     for platform, machine in machines.items():
@@ -134,11 +134,11 @@ def _alike(machines: Mapping[Platform, Machine], cost_model: str) -> dict[Machin
 
 
 def _proportional(model: Model) -> list[list[str]]:
-    """Return the number formats, together where all bytes scale with them, so that a rate stands for each."""
+    """Return the number formats in groups whose bytes all scale with them, so that one rate serves a group."""
     names = list(kappa.ELEMENT_BYTES)
     return [names] if model.kv_bytes_per_token is not None else [[name] for name in names]
 
 
 def _rate(machine: Machine, kv_dtype: str, of: str) -> float:
-    """Return the link's bytes per FLOP, counted in bytes of `kv_dtype` where the cache is kept in `of`."""
+    """Return the link's bytes per FLOP, in bytes of `kv_dtype` where the cache is kept in `of`."""
     return kappa.kappa_hw(machine.bytes_per_s, machine.flop_per_s) * KV_ELEMENT_BYTES[kv_dtype] / KV_ELEMENT_BYTES[of]

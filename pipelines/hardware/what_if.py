@@ -22,16 +22,16 @@ _GRID = 4096
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One model on one machine with one way of counting.
+    """One model on one machine with one cost model.
 
     Attributes:
-        model: Its sourced row; on the paper's basis with the paper's figures in it.
+        model: Its sourced row; on the paper's basis with the paper's figures.
         machine: Its rates, tensor parallelism included.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
-        cost_model: One that is known for the model, see `known_cost_models`; None where none is: then there is no
-            t_GPU, and what depends on it is None in every answer.
-        as_printed: What pcie overhead is multiplied by to be kappa_ratio / kappa_crit as the paper multiplied it out of
-            rounded entries; 1 but on the paper's basis. Seconds always follow from the rates.
+        cost_model: One of `known_cost_models` for the model; None where there is none: t_GPU and everything that
+            depends on it is then None in every answer.
+        as_printed: Factor that turns pcie overhead into the paper's kappa_ratio / kappa_crit from rounded entries; 1
+            except on the paper's basis. Seconds always follow from the rates.
     """
 
     model: Model
@@ -54,13 +54,13 @@ class Setting:
         return costs.compute_s(self.model, self.machine, cached, prefill, self.cost_model)
 
     def recompute_s(self, cached: Any, prefill: Any) -> Any:  # noqa: ANN401
-        """Return the seconds to compute K and T from nothing."""
+        """Return the seconds to compute K and T from scratch."""
         assert self.cost_model is not None
         return costs.recompute_s(self.model, self.machine, cached, prefill, self.cost_model)
 
 
 def known_cost_models(model: Model, machine: Machine, basis: str) -> list[str]:
-    """Return the cost models that can be told: the paper's basis is 2N alone, `full` needs the memory's rate."""
+    """Return the cost models that are known: the paper's basis is only 2N, `full` needs the memory's rate."""
     names = [name for name in ("2n", "attention", "full") if costs.is_known(model, name)]
     if basis == "paper":
         names = names[:1]
@@ -69,14 +69,14 @@ def known_cost_models(model: Model, machine: Machine, basis: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Pays:
-    """For which K loading is faster than computing again, up to the model's context.
+    """The K for which loading is faster than recomputing, up to the model's context.
 
     Attributes:
-        load_pays: always, never, from, up to, or in ranges; None where t_GPU is not known.
-        load_from_cached_tokens: The K from which on it always is, None where there is none.
+        load_pays: always, never, from, up to, or in ranges; None where t_GPU is unknown.
+        load_from_cached_tokens: The K from which loading is always faster, None without one.
         load_pays_ranges: Every range of K, the last without its end where it reaches the context: `1-308, 757-`. There
-            are two where the floor of reading weights grows with K (more experts are drawn), then stands, and is then
-            passed by the computing itself.
+            are two where the floor of reading weights grows with K (more experts are drawn), then is constant, and then
+            is exceeded by the compute.
     """
 
     load_pays: str | None = None
@@ -86,11 +86,11 @@ class Pays:
 
 @dataclass(frozen=True, kw_only=True)
 class TurnCosts:
-    """What one turn costs; what depends on t_GPU is None where that is not known.
+    """The costs of one turn; values that depend on t_GPU are None where it is unknown.
 
     Attributes:
-        cached_tokens: K in whole blocks, as `prefill_tokens` is T with the rest.
-        faster: load or recompute; None where K is 0 then.
+        cached_tokens: K in whole blocks; `prefill_tokens` is T with the remainder.
+        faster: load or recompute; None where K in whole blocks is 0.
     """
 
     cost_model: str | None
@@ -123,10 +123,10 @@ def turn_answer(setting: Setting, cached_tokens: int, prefill_tokens: int, block
     """Return the answer for one turn.
 
     Args:
-        setting: Model, machine and way of counting.
-        cached_tokens: K as the workload has it.
+        setting: Model, machine and cost model.
+        cached_tokens: K of the workload.
         prefill_tokens: T, at least 1.
-        block: Tokens in a block: what does not fill one is computed again.
+        block: Tokens in a block: an incomplete block is recomputed.
     """
     cached, prefill = kappa.block_tokens(cached_tokens, prefill_tokens, block)
     load = float(setting.transfer_s(float(cached)))
@@ -173,10 +173,10 @@ def _compared(setting: Setting, turn: TurnCosts, compute: float) -> TurnCosts:
 
 
 def loading_pays(setting: Setting, prefill_tokens: int) -> Pays:
-    """Return for which K loading is faster than computing again, up to the model's context.
+    """Return the K for which loading is faster than recomputing, up to the model's context.
 
     Args:
-        setting: Model, machine and way of counting.
+        setting: Model, machine and cost model.
         prefill_tokens: T, at least 1.
     """
     limit = setting.model.max_context_tokens
@@ -198,11 +198,11 @@ def _word(ranges: list[tuple[int, int]], limit: int) -> str:
 
 
 def paying_ranges(setting: Setting, prefill_tokens: int) -> list[tuple[int, int]]:
-    """Return the first and last K of each range where loading is faster than computing again, within the context.
+    """Return the first and last K of each range where loading is faster than recomputing, within the context.
 
-    Ends are found by halving between two places of a fine grid, since windows and floors leave no closed form; for full
-    attention there is one range, from `serving.crossover_cached_tokens`, rounded up. A range that lies between two
-    places of the grid, 0.3 % apart, is not seen.
+    Ends are found by bisection between two points of a fine grid, since windows and floors have no closed form; for
+    full attention there is one range, from `serving.crossover_cached_tokens`, rounded up. A range between two points
+    of the grid, 0.3 % apart, is missed.
     """
     limit = setting.model.max_context_tokens
     grid = np.unique(np.geomspace(1, limit, _GRID).round().astype(np.int64))
@@ -219,7 +219,7 @@ def paying_ranges(setting: Setting, prefill_tokens: int) -> list[tuple[int, int]
 
 
 def _end(setting: Setting, prefill_tokens: int, low: int, high: int) -> int:
-    """Return the last K that answers as `low` does, where `high` answers otherwise."""
+    """Return the last K with the same answer as `low`, where `high` has the other answer."""
     (of_low,) = _pays(setting, np.array([float(low)]), prefill_tokens)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""The answer for all turns of a workload on one machine: shares, percentiles, and the turns that stand at them."""
+"""The answer for all turns of a workload on one machine: shares, percentiles, and the turns at the percentiles."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 @dataclass(frozen=True, slots=True)
 class AtPercentile:
-    """What a workload needs at one percentile of its turns; what depends on t_GPU is None where that is not known.
+    """The needs of a workload at one percentile of its turns; values that depend on t_GPU are None where it is unknown.
 
     Attributes:
         pcie_overhead: Interpolated between turns, as are the two bandwidths.
-        ttft_s: Of one turn, the one that the percentile's share of turns does not exceed (nearest rank); K, T, load and
-            compute are that turn's. Where no cost model is known it is chosen by its load.
-        prefill_tokens: T at the percentile; the ranges in which loading pays are those at that T.
+        ttft_s: Of one turn, at the nearest rank of the percentile; K, T, load and compute are of the same turn. Without
+            a known cost model the turn is chosen by its load.
+        prefill_tokens: T at the percentile; the ranges in which loading pays are for that T.
     """
 
     pcie_overhead: float | None
@@ -45,7 +45,7 @@ class AtPercentile:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadCosts:
-    """What all turns of a workload cost; what depends on t_GPU is None where that is not known."""
+    """The costs of all turns of a workload; values that depend on t_GPU are None where it is unknown."""
 
     cost_model: str | None
     turns: int
@@ -69,7 +69,7 @@ def workload_answer(setting: Setting, cached_tokens: Ints, prefill_tokens: Ints,
     """Return the answer for all turns of a workload.
 
     Args:
-        setting: Model, machine and way of counting.
+        setting: Model, machine and cost model.
         cached_tokens: K of each turn, shape (turns,), at least one turn.
         prefill_tokens: T of each turn, shape (turns,), at least 1 each.
         block: Tokens in a block.
@@ -102,7 +102,7 @@ def workload_answer(setting: Setting, cached_tokens: Ints, prefill_tokens: Ints,
 
 
 def nearest_rank(values: Floats, share: float) -> int:
-    """Return the place of the smallest value that at least this share of the values does not exceed.
+    """Return the index of the smallest value that at least this share of the values does not exceed.
 
     >>> nearest_rank(np.array([30.0, 10.0, 20.0, 40.0]), 0.5)
     2
@@ -136,7 +136,7 @@ def _at(  # noqa: PLR0913, PLR0917 - one percentile of everything
 
 
 def _load_is_faster_share(setting: Setting, turns: OrderedTurns, load: Floats, compute: Floats | None) -> float | None:
-    """Return the share of the turns that reuse anything which load faster than they compute again."""
+    """Return the share of the turns with reuse that load faster than they recompute."""
     is_reused = turns.cached > 0
     if compute is None or not is_reused.any():
         return None

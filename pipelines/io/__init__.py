@@ -1,1 +1,1 @@
-"""Reading JSON and Arrow text in bounded memory, prefetch and progress. Nothing here knows a workload."""
+"""JSON and Arrow text in bounded memory, prefetch and progress. This package knows no workload."""

@@ -1,9 +1,9 @@
-r"""Long texts in pieces whose tokens are together those of the text, cut where they lie in Arrow: no text is copied.
+r"""Cuts long texts in place in Arrow, without a copy, into pieces whose token counts add up to those of the text.
 
-A cut is behind a line break and before a line that is not blank. Both patterns end a match there: a run of spaces up
-to its last line break is one match of `\s*[\r\n]+`, a run of signs takes its line breaks along, and no other branch
-ends in one; what indents the next line begins a new match. No special token holds a line break, and NFC joins nothing
-across it.
+A cut is after a line break and before a line that is not blank. Both patterns end a match there: a run of spaces up
+to its last line break is one match of `\s*[\r\n]+`, a run of signs includes its line breaks, and no other branch
+ends in one; the next line's indentation begins a new match. No special token holds a line break, and NFC joins
+nothing across it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def as_large(texts: pa.Array) -> pa.Array:
 
 
 def byte_lengths(texts: pa.Array) -> Ints:
-    """Return the bytes of each text in UTF-8, shape (len(texts),)."""
+    """Return the UTF-8 length of each text in bytes, shape (len(texts),)."""
     return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), np.int64)
 
 
 def bytes_of(texts: pa.Array) -> tuple[Ints, memoryview]:
-    """Return where each large_string begins and the last one ends, shape (len(texts) + 1,), and the bytes of all."""
+    """Return the start of each large_string and the end of the last, shape (len(texts) + 1,), and all their bytes."""
     _, offsets, data = texts.buffers()
     starts = np.frombuffer(memoryview(offsets or bytes(8)), np.int64)
     return starts[texts.offset : texts.offset + len(texts) + 1], memoryview(data or b"")
@@ -54,11 +54,11 @@ def cut(texts: pa.Array, piece_bytes: int, whole_bytes: int = 0) -> tuple[pa.Arr
 
     Args:
         texts: large_string without nulls.
-        piece_bytes: A long text is cut into pieces of at least so many bytes, as far as there are safe cuts.
-        whole_bytes: A text of up to so many bytes stays whole, and one of up to `piece_bytes`.
+        piece_bytes: A long text is cut into pieces of at least this many bytes, as far as there are safe cuts.
+        whole_bytes: A text of up to this many bytes stays whole, as does one of up to `piece_bytes`.
 
     Returns:
-        The pieces in order, over the same bytes, and the number of each text's first piece, shape (len(texts),).
+        The pieces in order, over the same bytes, and the index of each text's first piece, shape (len(texts),).
     """
     is_long = byte_lengths(texts) > max(piece_bytes, whole_bytes)
     if not is_long.any():
@@ -73,10 +73,10 @@ def cut(texts: pa.Array, piece_bytes: int, whole_bytes: int = 0) -> tuple[pa.Arr
 
 
 def cuts(data: memoryview, start: int, end: int, piece_bytes: int) -> list[int]:
-    """Return where the text from `start` to `end` is cut into pieces of `piece_bytes` or more."""
+    """Return the positions that cut the text from `start` to `end` into pieces of `piece_bytes` or more."""
     places: list[int] = []
     while end - start > piece_bytes:
-        # The search sees nothing behind the text: its last line break is no cut, so no piece is empty.
+        # The search ends with the text: its last line break is no cut, so no piece is empty.
         found = SAFE_CUT.search(data, start + piece_bytes - 1, end)
         if found is None:
             break
@@ -86,14 +86,14 @@ def cuts(data: memoryview, start: int, end: int, piece_bytes: int) -> list[int]:
 
 
 def runs(texts: pa.Array, run_bytes: int) -> tuple[pa.Array, Ints]:
-    """Return the texts of about so many bytes after one another as one, over the same bytes.
+    """Join consecutive texts into runs of about `run_bytes`, over the same bytes.
 
     Args:
         texts: large_string without nulls.
-        run_bytes: A run ends with the text that reaches the next multiple of so many bytes.
+        run_bytes: A run ends with the text that reaches the next multiple of this size.
 
     Returns:
-        The runs in order, and the number of each one's first text, shape (runs,).
+        The runs in order, and the index of each one's first text, shape (runs,).
     """
     ends, _ = bytes_of(texts)
     first = np.unique(np.searchsorted(ends, np.arange(ends[0], ends[-1], run_bytes)))
@@ -103,7 +103,7 @@ def runs(texts: pa.Array, run_bytes: int) -> tuple[pa.Array, Ints]:
 
 
 def slices(texts: pa.Array, slice_bytes: int) -> Iterator[pa.Array]:
-    """Cut an array into runs of texts of at most so many bytes, at least one text each."""
+    """Cut an array into runs of texts of at most the given bytes, at least one text each."""
     ends, row, start = np.cumsum(byte_lengths(texts)), 0, 0
     while row < len(texts):
         after = max(row + 1, int(np.searchsorted(ends, start + slice_bytes, side="right")))

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, where it is not what its reader expects."""
+"""Recognises a file of the wrong kind by its first bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 JSON, PARQUET = "JSON as UTF-8 text", "Parquet"
 _HEAD_BYTES = 512
 _UNPACK, _OWNER = "unpack it, or tell its owner", "fetch the file itself, or tell its owner"
-# What the file is, how it begins, and what to do; the first that fits.
+# The kind of file, its first bytes, and the advice; the first match counts.
 _KINDS = tuple(
     (what, re.compile(begin, re.DOTALL | re.IGNORECASE), remedy)
     for what, begin, remedy in (
@@ -36,12 +36,12 @@ _KINDS = tuple(
         ("is JSON", rb"(\xef\xbb\xbf)?\s*[\[{]", "write it as what is expected"),
     )
 )
-# What the readers of files raise where a file, or the disk below it, is not sound.
+# Errors that file readers raise on a damaged file or a faulty disk.
 ERRORS = (OSError, ValueError, MemoryError, pa.ArrowException)
 
 
 def kind_of_file(head: bytes) -> tuple[str, str] | None:
-    r"""Return what a file is that begins so, and what to do with it; None where nothing is known.
+    r"""Return the kind of a file by its first bytes, with advice; None where it is unknown.
 
     >>> kind_of_file(b"\x1f\x8b\x08")
     ('is gzip-compressed', 'unpack it, or tell its owner')
@@ -50,10 +50,10 @@ def kind_of_file(head: bytes) -> tuple[str, str] | None:
 
 
 def require_kind(path: str, local: Path, expected: str) -> None:
-    """Look at a file's first bytes.
+    """Check a file's first bytes.
 
     Raises:
-        KappaError: it is known to be of another kind than the one expected.
+        KappaError: it is a known kind other than the expected one.
         OSError: it cannot be read.
     """
     with local.open("rb") as handle:
@@ -64,10 +64,10 @@ def require_kind(path: str, local: Path, expected: str) -> None:
 
 
 def told(path: str, items: Iterable[T]) -> Iterator[T]:
-    """Yield what is read of a file.
+    """Yield the items of a file.
 
     Raises:
-        KappaError: the reader failed: which file, behind how many items, and why.
+        KappaError: the reader failed; the message has the file, the number of items before the failure, and the reason.
     """
     count = 0
     try:
@@ -80,6 +80,6 @@ def told(path: str, items: Iterable[T]) -> Iterator[T]:
 
 
 def unreadable(path: str, error: BaseException, what: str) -> KappaError:
-    """Return the error of a file that cannot be read."""
+    """Return the error for an unreadable file."""
     why = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     return KappaError(f"{path} {what}", why, "fetch it again, or tell its owner")

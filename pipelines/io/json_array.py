@@ -1,8 +1,8 @@
 """Reads the elements of a large JSON array, or of JSON lines, one at a time and in bounded memory.
 
-The standard library's decoder over a growing buffer: exact for lone surrogates, a byte order mark and NaN, and every
-whole element before a truncation comes out. Memory is a few times the largest element, time is linear whatever the
-bytes are. What an element means is not known here.
+The standard library's decoder over a growing buffer: exact for lone surrogates, a byte order mark and NaN; every
+complete element before a truncation is returned. Memory is a few times the largest element; time is linear for any
+bytes. This module does not interpret elements.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pipelines.io.json_bytes import SURROGATES, byte_length
 from pipelines.io.json_deep import MAX_DEPTH, Whole, decoded, is_deep, skip
 from pipelines.io.json_repeats import RepeatDecoder
 
-# A record that the end of the buffer cuts is decoded twice: few are, of those that are a fraction of a step long.
+# A record cut by the end of the buffer is decoded twice: rare, as records are a fraction of a step.
 STEP_BYTES = 1 << 22
 MAX_ELEMENT_CHARACTERS = 1 << 30
 
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
-# No number is used, and Python refuses integers of more than 4,300 digits: as floats they cost nothing and never fail.
+# Numbers are not used, and Python rejects integers of more than 4,300 digits: parsing as floats is cheap and safe.
 _DECODER = json.JSONDecoder(strict=False, parse_int=float)
 # An error this close to the end of the buffer may be a literal or an escape that the next bytes complete.
 _NEAR_END = 16
@@ -35,7 +35,7 @@ _DEEP = f"more than {MAX_DEPTH} arrays and objects inside each other"
 
 @dataclass(frozen=True)
 class Element:
-    """One element of the file: its number from 0 and the decoded value."""
+    """One element of the file: its index from 0 and the decoded value."""
 
     index: int
     value: Any
@@ -43,9 +43,9 @@ class Element:
 
 @dataclass(frozen=True)
 class Cut:
-    """An element that cannot be used: its number, its first byte, why, and the reason as `rejects` names it.
+    """An unusable element: its index, its first byte, the message, and the reason for `rejects`.
 
-    Behind one that is `truncated` the file could be read no further.
+    The file is unreadable after one that is `truncated`.
     """
 
     index: int
@@ -55,12 +55,12 @@ class Cut:
 
     @property
     def is_end(self) -> bool:
-        """Whether nothing behind it was read."""
+        """Whether the rest of the file is unread."""
         return self.reason == TRUNCATED
 
 
 class _Buffer:
-    """The undecoded rest of a file as text; `fill` appends the next bytes, twice as many each time it has to wait."""
+    """The undecoded rest of a file as text; `fill` appends the next bytes, twice as many at each retry."""
 
     def __init__(self, handle: BinaryIO, on_bytes: Callable[[int], None], repeated: str | None = None) -> None:
         self.handle = handle
@@ -72,11 +72,11 @@ class _Buffer:
         self.is_complete = False
         self.step = STEP_BYTES
         self.last_size = 0
-        # A place in the text and the byte of the file that it is: nothing before it is ever encoded again.
+        # A text position and its byte offset in the file: text before it is never encoded again.
         self.known = (0, 0)
 
     def fill(self) -> bool:
-        """Drop what was consumed and append the next bytes; False at the end of the file."""
+        """Drop the consumed text and append the next bytes; False at the end of the file."""
         if self.is_complete:
             return False
         begin = self._begin()
@@ -90,14 +90,14 @@ class _Buffer:
         return True
 
     def _begin(self) -> int:
-        """Return the byte of the file at `position`, by the shorter way: from a known place, or from the end."""
+        """Return the byte offset of `position`, measured from a known position or from the end, whichever is closer."""
         if self.position - self.known[0] <= len(self.text) - self.position:
             return self.byte(self.position)
         end = self.handle.tell() - len(self.decoder.getstate()[0])
         return end - byte_length(self.text[self.position :])
 
     def byte(self, position: int) -> int:
-        """Return the byte of the file at a place that is not before the one asked for last."""
+        """Return the byte offset of a position at or after the previous one asked for."""
         place, byte = self.known
         self.known = (position, byte + byte_length(self.text[place:position]))
         return self.known[1]
@@ -116,8 +116,8 @@ class _Buffer:
                 return ""
 
     def element(self, index: int) -> Element | Cut:
-        """Consume one element, as far as it can be used, and the character behind it is seen."""
-        # To fail costs as much as to decode: an element as long as the one before shall be there as a whole.
+        """Consume one element if it is usable, with the buffer filled to the character after it."""
+        # A failed decode costs a full one, so read enough first: as much as the previous element took.
         if len(self.text) - self.position < self.last_size:
             self.fill()
         while True:
@@ -138,17 +138,17 @@ class _Buffer:
             return Cut(index, byte, _DEEP, TOO_DEEP) if too_deep else Element(index, value)
 
     def _is_whole(self, error: ValueError) -> bool:
-        """Whether more bytes would not mend what failed."""
+        """Whether more bytes could not fix the failure."""
         assert isinstance(error, json.JSONDecodeError)
         is_short = error.msg.startswith("Unterminated string") or error.pos >= len(self.text) - _NEAR_END
         return not is_short or len(self.text) > MAX_ELEMENT_CHARACTERS
 
     def why(self) -> str:
-        """Return what is wrong where an element fails."""
+        """Return the error of a failed element."""
         return _ENDS if self.is_complete else _NOT_JSON
 
     def line(self) -> str:
-        """Consume and return the text up to the next line break, the end of the file, or what is too long."""
+        """Consume and return the text up to the next line break, the end of the file, or the length limit."""
         seen = self.position
         while (end := self.text.find("\n", seen)) < 0 and len(self.text) - self.position <= MAX_ELEMENT_CHARACTERS:
             seen = len(self.text) - self.position
@@ -163,18 +163,18 @@ class _Buffer:
 def read_elements(
     path: Path, on_bytes: Callable[[int], None] = lambda _: None, repeated: str | None = None
 ) -> Iterator[Element | Cut]:
-    """Yield each element of a JSON array or of JSON lines, and a `Cut` for one that is not whole.
+    """Yield each element of a JSON array or of JSON lines, and a `Cut` for an incomplete one.
 
-    Behind a line that is not JSON the next line is read; an array is read to the first such place. A value of more
-    than `MAX_DEPTH` levels is passed over.
+    After a line that is not JSON, reading continues with the next line; an array is read up to the first such position.
+    A value of more than `MAX_DEPTH` levels is skipped.
 
     Args:
         path: the file, UTF-8; a byte order mark, lone surrogates and control characters in strings are accepted.
         on_bytes: called with the number of bytes of each block read.
-        repeated: the key of a long text that often is the one of the element before; it is then not decoded again.
+        repeated: the key of a long text that often equals the previous element's; it is then not decoded again.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file is not readable.
     """
     with path.open("rb") as handle:
         buffer = _Buffer(handle, on_bytes, repeated)
@@ -214,7 +214,7 @@ def _lines(buffer: _Buffer) -> Iterator[Element | Cut]:
 
 
 def _element(buffer: _Buffer, line: str, position: int, index: int) -> tuple[Element | Cut, int]:
-    """Return the element at a place of the line that the buffer just consumed, and where the next one begins."""
+    """Return the element at a position of the consumed line, and where the next one begins."""
     place, rest = buffer.position - len(line) + position, Whole(line, position)
     try:
         value, rest.position = decoded(buffer.decode, line, position)
@@ -230,12 +230,12 @@ def _element(buffer: _Buffer, line: str, position: int, index: int) -> tuple[Ele
 
 
 def _broken(buffer: _Buffer, index: int, place: int) -> Cut:
-    """Return what is wrong with a line: one without a line end is cut, any other is whole and no record."""
+    """Return the error of a line: without a line end it is truncated, otherwise it is complete but no record."""
     is_cut = buffer.position == len(buffer.text)
     return Cut(index, buffer.byte(place), *((buffer.why(), TRUNCATED) if is_cut else (_NOT_JSON, NOT_AN_OBJECT)))
 
 
 def _visible(text: str, position: int) -> int:
-    """Return the place of the next visible character, or the end."""
+    """Return the position of the next visible character, or the end."""
     match = _SPACE.match(text, position)
     return match.end() if match else position

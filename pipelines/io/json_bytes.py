@@ -1,4 +1,4 @@
-"""UTF-8 as text that still says how many bytes of the file it was, whatever those bytes are."""
+"""Decodes any bytes as UTF-8 text whose byte length in the file stays known."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 
 SURROGATES = "kappa.surrogates"
 
-# Surrogates that stand for one invalid byte each, see `_invalid_byte`.
+# Surrogates that represent one invalid byte each, see `_invalid_byte`.
 _BYTES = re.compile("[\udc80-\udcff]")
 
 
 def _invalid_byte(error: UnicodeError) -> tuple[str, int]:
-    """Decode a UTF-8 encoded surrogate as a surrogate and any other invalid byte as one that stands for that byte.
+    """Decode a UTF-8 encoded surrogate as a surrogate and any other invalid byte as its own surrogate.
 
-    Both become U+FFFD where texts are kept; until then each says how many bytes it was.
+    Both become U+FFFD in stored texts; until then each preserves its number of bytes.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -23,7 +23,7 @@ def _invalid_byte(error: UnicodeError) -> tuple[str, int]:
         found = block.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return chr(0xDC00 + error.object[error.start]), error.start + 1
-    # One that would pass for a single byte becomes another: all are one U+FFFD in the end.
+    # A surrogate that looks like an invalid byte's is replaced: all become U+FFFD in the end.
     return "\ud800" if _BYTES.match(found) else found, error.start + 3
 
 
@@ -31,7 +31,7 @@ codecs.register_error(SURROGATES, _invalid_byte)
 
 
 def byte_length(text: str) -> int:
-    r"""Return how many bytes of the file a text was that was decoded with `SURROGATES`.
+    r"""Return the number of bytes in the file of a text decoded with `SURROGATES`.
 
     >>> byte_length("a\u20ac"), byte_length(b"\xff\xed\xa0\x80".decode("utf-8", SURROGATES))
     (4, 4)

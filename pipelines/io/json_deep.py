@@ -1,6 +1,6 @@
-"""JSON values nested too deeply for use: how deep one is, and how to pass over one without recursion.
+"""JSON values that are nested too deeply: measures their depth, and skips them without recursion.
 
-How deep Python's decoder goes depends on its version and on the caller's stack; `MAX_DEPTH` does not.
+The depth limit of Python's decoder depends on its version and on the caller's stack; `MAX_DEPTH` does not.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-# Records of the sets are 4 deep. Python's decoder has some 1,000 levels for itself and for all of its callers.
+# Records of the sets are 4 deep. Python's decoder shares some 1,000 levels with all of its callers.
 MAX_DEPTH = 500
 
 _SPACE = re.compile(r"[ \t\r\n]*+")
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?[0-9]++)?+|true|false|null|NaN|-?Infinity")
 _STRING = re.compile(r'(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 _ESCAPE, _LITERAL = len("\\uffff"), len("-Infinity")
-# What may come next, by the state: a token's kind is its first character, that of a number or a literal is 0.
+# The tokens allowed next, by state: a token's kind is its first character, that of a number or a literal is 0.
 _VALUE, _FIRST, _KEY, _FIRST_KEY, _COLON, _NEXT = '[{"0', '[{"0]', '"', '"}', ":", ",]}"
 
 
 class Source(Protocol):
-    """Text of which more may come: `fill` drops what was consumed and is False where nothing more comes."""
+    """Text that can grow: `fill` drops the consumed text and returns False at the end."""
 
     text: str
     position: int
@@ -33,29 +33,29 @@ class Source(Protocol):
         """Append more text."""
 
     def consume(self, position: int) -> None:
-        """Go on at a later place."""
+        """Continue at a later position."""
 
 
 @dataclass
 class Whole:
-    """Text that is there as a whole."""
+    """Text that is complete."""
 
     text: str
     position: int
 
     def fill(self) -> bool:
-        """Nothing more comes."""
+        """Return False: there is no more text."""
         return False
 
     def consume(self, position: int) -> None:
-        """Go on at a later place."""
+        """Continue at a later position."""
         self.position = position
 
 
 def decoded(decode: Callable[[str, int], tuple[Any, int]], text: str, position: int) -> tuple[Any, int]:
-    """Decode a value; the end is -1 where it has more than `MAX_DEPTH` levels and more than Python can decode.
+    """Decode a value; the end is -1 where it has more than `MAX_DEPTH` levels and is too deep for Python to decode.
 
-    Behind a deep stack of callers Python has fewer levels left: a thread of its own has them all.
+    A deep stack of callers leaves Python fewer levels, so a new thread decodes with all of them.
     """
     try:
         return decode(text, position)
@@ -69,7 +69,7 @@ def decoded(decode: Callable[[str, int], tuple[Any, int]], text: str, position: 
 
 def is_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     """Return whether a decoded value has more than `MAX_DEPTH` arrays and objects inside each other."""
-    # The garbage collector tracks all that holds an array or an object: what has few levels is seen in a microsecond.
+    # The garbage collector tracks containers that hold containers, so a shallow value is recognised in a microsecond.
     level = [value]
     for _ in range(MAX_DEPTH - 1):
         level = list(filter(gc.is_tracked, gc.get_referents(*level)))
@@ -85,7 +85,7 @@ def is_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 
 def skip(source: Source) -> bool:
-    """Consume one value of any depth, linear in its length and in a byte a level; False where it is not JSON."""
+    """Consume one value of any depth; False where it is not JSON. Linear in its length; memory is a byte a level."""
     state, opened = _VALUE, bytearray()
     while (kind := _kind(source)) and kind in state and _is_passed(source, kind):
         if kind in "[{":
@@ -105,7 +105,7 @@ def skip(source: Source) -> bool:
 
 
 def _kind(source: Source) -> str:
-    """Pass over white space and return what the next token begins with, '' at the end."""
+    """Skip white space and return the first character of the next token, '' at the end."""
     while True:
         match = _SPACE.match(source.text, source.position)
         source.consume(match.end() if match else source.position)
@@ -117,7 +117,7 @@ def _kind(source: Source) -> str:
 
 
 def _is_passed(source: Source, kind: str) -> bool:
-    """Pass over the next token; False where it is not whole."""
+    """Skip the next token; False where it is incomplete."""
     if kind == "0":
         return _is_scalar_passed(source)
     source.consume(source.position + 1)
@@ -128,7 +128,7 @@ def _is_scalar_passed(source: Source) -> bool:
     while True:
         match = _SCALAR.match(source.text, source.position)
         end = match.end() if match else source.position
-        # So close to the end of what is there, more may belong to it.
+        # This close to the end of the text the token may continue.
         if len(source.text) - end >= _LITERAL or not source.fill():
             source.consume(end)
             return match is not None

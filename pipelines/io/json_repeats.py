@@ -1,7 +1,7 @@
-"""A JSON decoder that knows a long text again: DocFinQA repeats a whole filing in the record of every question.
+"""A JSON decoder that reuses a repeated long text: DocFinQA repeats a filing in the record of every question.
 
-Where an object begins with the same characters as the one before up to the end of that text, only the rest of it is
-decoded. What comes out is what the plain decoder gives.
+Where an object begins with the same characters as the previous one up to the end of that text, only the rest of it
+is decoded. The result equals that of the plain decoder.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import json
 import re
 from typing import Any
 
-# A shorter text is decoded faster than it is compared and remembered; a longer one would cost memory three times.
+# Decoding a shorter text is faster than comparing and remembering it; a longer one would cost three times its memory.
 _LONG, _LONGEST = 1 << 12, 1 << 24
-# The rest of a record is looked for in so many characters; a longer one is decoded from its beginning.
+# The rest of a record is searched for within this many characters; a longer one is decoded from its beginning.
 _REST = 1 << 16
 _NEXT = re.compile(r'[ \t\r\n]*(?:,[ \t\r\n]*(?=")|(\}))')
 
 
 class RepeatDecoder:
-    """Decodes as `decoder` does; an object's first member is known again where it is `key` with a long text."""
+    """Decodes as `decoder` does; reuses an object's first member where it is `key` with a long text."""
 
     def __init__(self, decoder: json.JSONDecoder, key: str) -> None:
-        """Begin with nothing known."""
+        """Start with an empty cache."""
         self._decoder = decoder
         self._key = key
         self._head = re.compile(r"\{[ \t\r\n]*" + re.escape(json.dumps(key)) + r'[ \t\r\n]*:[ \t\r\n]*(?=")')
@@ -29,7 +29,7 @@ class RepeatDecoder:
         self._value = ""
 
     def raw_decode(self, text: str, position: int) -> tuple[Any, int]:
-        """Return the value that begins at `position` and the place behind it, as `json.JSONDecoder.raw_decode`."""
+        """Return the value that begins at `position` and the position after it, as `json.JSONDecoder.raw_decode`."""
         if self._raw and text.startswith(self._raw, position):
             found = self._rest(text, position + len(self._raw))
             if found is not None:
@@ -39,7 +39,7 @@ class RepeatDecoder:
         return value, end
 
     def _rest(self, text: str, place: int) -> tuple[Any, int] | None:
-        """Return the object whose known member ends at `place`; None where its rest is not whole or not plain."""
+        """Return the object whose cached member ends at `place`; None where its rest is incomplete or not plain."""
         mark = _NEXT.match(text, place)
         if mark is None:
             return None
@@ -58,6 +58,6 @@ class RepeatDecoder:
         if head is None:
             return
         first, end = self._decoder.raw_decode(text, head.end())
-        # A key may stand twice in an object; then the last one counts, and there is nothing to know again.
+        # With a duplicate key the last value counts: do not cache.
         if first == known:
             self._raw, self._value = text[position:end], known

@@ -1,4 +1,4 @@
-"""Text out of Parquet, however its writer stored it: plain, large, as views, or by a dictionary."""
+"""Text from Parquet in any of its encodings: plain, large, views or dictionary."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 class Texts:
-    """The texts of one column of a batch, each decoded only where it is asked for."""
+    """The texts of one column of a batch, each decoded on access."""
 
     def __init__(self, column: pa.Array) -> None:
-        """Take a column for whose type `is_text` holds; ArrowInvalid where it is damaged."""
+        """Take a column for whose type `is_text` is true; ArrowInvalid where it is damaged."""
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        # As bytes: Parquet promises UTF-8, and nobody checks it; what is not becomes U+FFFD, as in JSON.
+        # Read as bytes: Parquet promises UTF-8 without a check; invalid bytes become U+FFFD, as in JSON.
         self._column = column.cast(pa.large_binary())
 
     def has(self, place: int) -> bool:
-        """Whether there is a text at a place."""
+        """Whether a row has a text."""
         return bool(self._column[place].is_valid)
 
     def __getitem__(self, place: int) -> str | None:
-        """Return a text, None where there is none; a lone surrogate stands for each invalid byte."""
+        """Return a text, None where there is none; each invalid byte becomes a lone surrogate."""
         value = self._column[place].as_py()
         return None if value is None else value.decode("utf-8", SURROGATES)

@@ -1,4 +1,4 @@
-"""Work done ahead in threads, given out in order: for what leaves Python while it works (files, the engines)."""
+"""Work done ahead in threads, returned in order: for work that releases Python's lock (files, the engines)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _POLL_S = 0.1
 def in_order(
     sources: Sequence[Callable[[], Iterator[T]]], held: int, threads: int = THREADS
 ) -> Generator[T, None, None]:
-    """Yield the items of every source, the sources one after the other, while later ones are read ahead.
+    """Yield the items of all sources in order, while later sources are read ahead.
 
     Args:
-        sources: each begins a reading.
-        held: so many items of each source are read ahead; it bounds the memory.
-        threads: so many sources are read at once.
+        sources: each starts a reading.
+        held: number of items of each source that are read ahead; it bounds the memory.
+        threads: number of sources that are read at once.
 
     Raises:
-        Exception: whatever a source raised, at its place in the order.
+        Exception: any error of a source, at its position in the order.
     """
     stop, waiting = threading.Event(), deque(sources)
     running: deque[tuple[Queue[tuple[T] | None], Future[None]]] = deque()
@@ -44,7 +44,7 @@ def in_order(
 
 
 def _read(source: Callable[[], Iterator[T]], items: Queue[tuple[T] | None], stop: threading.Event) -> None:
-    """Hand over every item, then None, whatever happens; leave where nobody takes them any more."""
+    """Pass on every item, then None in any case; stop when the consumer has gone."""
     try:
         for item in source():
             if not _is_handed_over((item,), items, stop):

@@ -1,4 +1,4 @@
-"""Progress of long steps: one log line every few seconds, none for what is quick; or drawn by who asks for it."""
+"""Progress of long steps: one log line every few seconds, none for short steps; or drawn by the caller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _draw: list[Callable[[Progress], None]] = []
 
 @contextlib.contextmanager
 def drawn_by(draw: Callable[[Progress], None]) -> Iterator[None]:
-    """Call `draw` with every step of progress, instead of the log lines."""
+    """Call `draw` with every step of progress instead of logging."""
     _draw.append(draw)
     try:
         yield
@@ -25,10 +25,10 @@ def drawn_by(draw: Callable[[Progress], None]) -> Iterator[None]:
 
 
 class Progress:
-    """Tells how far a step is: `sharegpt: read: 45 % (812 MB of 1.805 GB)`."""
+    """Reports the progress of a step: `sharegpt: read: 45 % (812 MB of 1.805 GB)`."""
 
     def __init__(self, what: str, total_bytes: int) -> None:
-        """Begin at zero of `total_bytes` (0 where the total is not known)."""
+        """Start at zero of `total_bytes` (0 where the total is unknown)."""
         self.what = what
         self.total_bytes = total_bytes
         self.done_bytes = 0
@@ -39,7 +39,7 @@ class Progress:
         self.reach(self.done_bytes + done_bytes)
 
     def reach(self, done_bytes: int) -> None:
-        """Set how much is done; it is drawn, or told when the last line is a few seconds old."""
+        """Set the bytes done; draw them, or log them when the last line is a few seconds old."""
         self.done_bytes = done_bytes
         now = time.monotonic()
         if _draw and (now >= self._next or done_bytes >= self.total_bytes):
@@ -51,7 +51,7 @@ class Progress:
             LOG.info("%s", self.line())
 
     def share(self) -> float | None:
-        """Return how much of all is done, at most 1; None where the total is not known."""
+        """Return the share done, at most 1; None where the total is unknown."""
         return min(1.0, self.done_bytes / self.total_bytes) if self.total_bytes else None
 
     def line(self) -> str:

@@ -1,4 +1,4 @@
-"""Bytes that are those of a sha256: where they are fetched, and again where they are read."""
+"""Files whose bytes match a sha256: checked when fetched, and again when read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def unchanged(files: Mapping[Path, str]) -> Iterator[None]:
-    """Yield while files, each with its sha256, are read: hashed before, and not touched until the block has ended.
+    """Yield while files, each with its sha256, are read: hashed at the start, and checked for changes at the end.
 
     Raises:
-        KappaError: a file is gone, holds other bytes, or was written, replaced or renamed meanwhile.
+        KappaError: a file is missing, has other bytes, or was written, replaced or renamed meanwhile.
     """
     states = {path: _verified_state(path, sha256) for path, sha256 in files.items()}
     yield
@@ -42,7 +42,7 @@ def _verified_state(path: Path, sha256: str) -> _State:
 
 
 def _state(path: Path) -> _State | None:
-    """Return what every write and every replacement changes: no program can set the time of the last change back."""
+    """Return the file's identity and change time: every write or replacement alters it, and no program can reset it."""
     try:
         found = path.stat()
     except FileNotFoundError:

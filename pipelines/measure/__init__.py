@@ -1,1 +1,1 @@
-"""Timing of this machine's link and accelerator. Needs PyTorch; no other room imports it."""
+"""Timing of this machine's link and accelerator. Needs PyTorch; no other package imports it."""

@@ -1,4 +1,4 @@
-"""What `kappa measure` does with a device: which sizes it times, and the rows that come out. It knows no library."""
+"""The measurements of `kappa measure`: the sizes to time, and the resulting rows. It imports no device library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 Row = dict[str, Any]
 
-# Copies from 64 KiB, a small block of keys and values, to 1 GiB, where every link has reached its rate.
+# Copies from 64 KiB, a small block of keys and values, to 1 GiB, where every link has reached its full rate.
 COPY_BYTES = tuple(2**power for power in range(16, 31, 2))
 PAGEABLE_BYTES = COPY_BYTES[:-1]
 MATMUL_ROWS = 8192
@@ -18,7 +18,7 @@ DTYPES = ("bf16", "fp16", "fp8")
 REPETITIONS = 7
 HOST_LINK = "host-link"
 
-# What drivers call accelerators that the tables know; the first that fits counts.
+# Names that drivers give to accelerators in the tables; the first match counts.
 DEVICE_NAMES = (
     (r"A100-SXM4-40GB", "a100-sxm-40gb"),
     (r"A100-SXM", "a100-sxm-80gb"),
@@ -47,7 +47,7 @@ DEVICE_NAMES = (
 
 
 class Device(Protocol):
-    """An accelerator that can be timed."""
+    """An accelerator that the command can time."""
 
     name: str
     library_version: str
@@ -57,19 +57,19 @@ class Device(Protocol):
         """Return the seconds of copies of `size` bytes: memory pinned, pageable or device, direction to_device, ...."""
 
     def matmul_seconds(self, dtype: str, rows: int, repetitions: int) -> list[float] | None:
-        """Return the seconds of products of two square matrices, warm and sustained; None where there is no `dtype`."""
+        """Return the seconds of products of two square matrices, warm and sustained; None without `dtype` support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured: the row of `measured`, and the rows of `measurements` behind it."""
+    """The results: the row of `measured`, and its rows of `measurements`."""
 
     summary: Row
     details: list[Row]
 
 
 def accelerator_of(device_name: str) -> str:
-    """Return the name that the tables give a device, or its own in lower case with hyphens.
+    """Return the name of a device in the tables, or its own in lower case with hyphens.
 
     >>> accelerator_of("NVIDIA H100 80GB HBM3"), accelerator_of("Acme Cruncher 9")
     ('h100-sxm', 'acme-cruncher-9')
@@ -85,14 +85,14 @@ def measure(
 ) -> Measured:
     """Time copies by size and matrix products by number format, and return the rows.
 
-    A rate is that of the median repetition. The summary takes the largest copies: smaller ones are in the details.
+    A rate is that of the median repetition. The summary uses the largest copies; the details have the smaller ones.
 
     Args:
-        device: What is timed.
+        device: The device to time.
         accelerator: Its name in the tables.
         link: The name of its link.
         day: Today, YYYY-MM-DD.
-        tell: Called with what is being timed.
+        tell: Called with the name of each measurement.
     """
     source = f"kappa measure on {device.name}, {day}"
     about = {

@@ -1,4 +1,4 @@
-"""An accelerator through PyTorch, which is an optional extra. What is timed, and why, is decided in `measuring`."""
+"""An accelerator through PyTorch, an optional extra. `timing` decides which measurements are made, and why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from warehouse.errors import KappaError
 
-# Seconds of products before the clock is read: by then clocks and temperature are those of a long prefill.
+# Seconds of products before the timing: clocks and temperature are then those of a long prefill.
 WARM_UP_S = 2.0
 PRODUCTS_A_REPETITION = 10
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp8": "float8_e4m3fn"}
@@ -47,20 +47,20 @@ class TorchDevice:
         self.runtime_version = next((f"{name} {value}" for name, value in runtimes.items() if value), None)
 
     def copy_seconds(self, memory: str, direction: str, size: int, repetitions: int) -> list[float]:
-        """Return the seconds of copies of `size` bytes after one that is not timed."""
+        """Return the seconds of copies of `size` bytes after an untimed one."""
         torch = self._torch
         here = torch.empty(size, dtype=torch.uint8, device="cuda")
         if memory == "device":
             other = torch.empty_like(here)
         else:
-            # Pages are touched, so that no copy pays for their first use.
+            # Pages are touched first, so that no copy includes their first use.
             other = torch.zeros(size, dtype=torch.uint8, pin_memory=memory == "pinned")
         source, target = (here, other) if direction == "to_host" else (other, here)
         is_pinned = memory != "pageable"
         return [self._timed(lambda: target.copy_(source, non_blocking=is_pinned)) for _ in range(repetitions + 1)][1:]
 
     def matmul_seconds(self, dtype: str, rows: int, repetitions: int) -> list[float] | None:
-        """Return the seconds of one product, sustained; None where device or library has no such products."""
+        """Return the seconds of one product, sustained; None where the device or library lacks such products."""
         try:
             product = self._product(dtype, rows)
             product()
@@ -80,12 +80,12 @@ class TorchDevice:
         if dtype != "fp8":
             return lambda: left @ right
         one = torch.ones((), device="cuda", dtype=torch.float32)
-        # The fp8 product wants its second matrix column by column.
+        # The fp8 product needs its second matrix in column-major order.
         columns = right.t()
         return lambda: torch._scaled_mm(left, columns, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)  # noqa: SLF001
 
     def _timed(self, action: Any) -> float:  # noqa: ANN401
-        """Return the seconds of an action on the device, everything before and after it waited for."""
+        """Return the seconds of an action on the device, with synchronisation before and after it."""
         self._torch.cuda.synchronize()
         start = time.perf_counter()
         action()

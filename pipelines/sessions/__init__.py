@@ -1,1 +1,1 @@
-"""The one stream that every workload becomes: sessions, messages and rejects at rest. No tokens."""
+"""The common form of every workload: sessions, messages and rejects in files. No tokens."""

@@ -1,7 +1,7 @@
-"""The messages of a workload at rest: whose they are in a Parquet file, their texts in an Arrow file, uncompressed.
+"""The stored messages of a workload: sessions and roles in a Parquet file, texts in an uncompressed Arrow file.
 
-Out of Parquet every text would be copied once more, and is then no longer in a core's cache when the engine comes to
-it; a mapped Arrow file would count as memory of the process; one Arrow file of both would be read with room for all.
+Parquet would copy every text once more, so it would no longer be in a core's cache for the engine; a mapped Arrow
+file would count as memory of the process; one Arrow file of both would be read into a buffer for all columns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MESSAGES_SCHEMA = pa.unify_schemas([OWNERS_SCHEMA, TEXTS_SCHEMA])
 
 
 class MessagesWriter:
-    """Writes the two files, a row group of one for each batch of the other."""
+    """Writes the two files; each batch is one row group of the Parquet file."""
 
     def __init__(self, folder: Path) -> None:
         """Open new files in a folder."""
@@ -33,7 +33,7 @@ class MessagesWriter:
         self._texts = pa.ipc.new_file(self._file, TEXTS_SCHEMA)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch with MESSAGES_SCHEMA as it is; readers hold the text of one at a time."""
+        """Append a batch with MESSAGES_SCHEMA unchanged; readers hold the text of one batch at a time."""
         self._texts.write_batch(batch.select(TEXTS_SCHEMA.names))
         self._owners.write_batch(batch.select(OWNERS_SCHEMA.names), row_group_size=max(1, len(batch)))
 
@@ -45,7 +45,7 @@ class MessagesWriter:
 
 
 def _sound(texts: pa.Array) -> pa.Array:
-    """Return the texts; ArrowInvalid where a damaged file says that one ends before it begins or behind the bytes."""
+    """Return the texts; ArrowInvalid where a damaged file has a text that ends before it begins or after the bytes."""
     texts.validate()
     ends, data = bytes_of(texts)
     if (np.diff(ends) < 0).any() or ends[0] < 0 or ends[-1] > len(data):
@@ -54,10 +54,10 @@ def _sound(texts: pa.Array) -> pa.Array:
 
 
 class Messages:
-    """Reads them: the owners whole, of the texts one batch at a time."""
+    """Reads the two files: sessions and roles whole, texts one batch at a time."""
 
     def __init__(self, folder: Path) -> None:
-        """Read nothing yet."""
+        """Open lazily: nothing is read yet."""
         self._folder = folder
 
     @cached_property
@@ -66,14 +66,14 @@ class Messages:
         return pq.read_table(self._folder / OWNERS)
 
     def texts(self) -> Iterator[pa.Array]:
-        """Yield the texts as large_string, a batch as it was written at a time."""
+        """Yield the texts as large_string, one stored batch at a time."""
         with pa.OSFile(str(self._folder / TEXTS)) as file:
             reader = pa.ipc.open_file(file)
             for batch in range(reader.num_record_batches):
                 yield _sound(reader.get_batch(batch).column(0))
 
     def texts_at(self, rows: npt.NDArray[np.int64]) -> list[str]:
-        """Return the texts at some rows; only batches that hold one are read."""
+        """Return the texts at some rows; only batches that contain them are read."""
         batches = np.searchsorted(self._ends, rows, side="right") - 1
         texts = [""] * len(rows)
         with pa.OSFile(str(self._folder / TEXTS)) as file:
@@ -86,6 +86,6 @@ class Messages:
 
     @cached_property
     def _ends(self) -> npt.NDArray[np.int64]:
-        """Where each batch begins, and the last one ends."""
+        """Start row of each batch, and the end of the last one."""
         metadata = pq.read_metadata(self._folder / OWNERS)
         return np.cumsum([0, *(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))])

@@ -1,4 +1,4 @@
-"""What is left out of a workload, on its way to disk: memory is bounded by a batch, however many there are."""
+"""Writes the rejects of a workload to disk; memory is bounded by a batch, whatever their number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from warehouse.declared.tables import REJECTS
 
 REJECTED = "rejects.parquet"
-# A record is one element of a file; what a cut file lost belongs to the file, nobody knows how many records it was.
+# A record is one element of a file; the lost part of a truncated file belongs to the file: its records are unknown.
 RECORD_LEVEL, FILE_LEVEL = "record", "file"
 BATCH_ROWS = 1 << 15
 
@@ -25,13 +25,13 @@ _SAME = ("workload", "path", "level", "reason")
 
 
 def without_surrogates(text: str) -> str:
-    """Return the text with each lone surrogate as U+FFFD, the one thing that Arrow and the counters cannot hold."""
+    """Return the text with each lone surrogate as U+FFFD: Arrow and the counters do not accept surrogates."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 @dataclass(frozen=True)
 class Reject:
-    """One thing that is left out, and why; `detail` never holds text of the data set beyond a role's name."""
+    """One rejected record or file, and why; the only data set text that `detail` may contain is a role's name."""
 
     path: str
     record: int
@@ -42,9 +42,9 @@ class Reject:
 
 
 class RejectsWriter:
-    """Writes rejects as they come, and puts them into the order of files and records at the end.
+    """Writes rejects as they come, and sorts them by file and record at the end.
 
-    Rows that came in another order are sorted in memory, some 200 bytes each; all that is kept of others is counts.
+    Rows out of order are sorted in memory, some 200 bytes each; of the others only counts are kept.
     """
 
     def __init__(self, folder: Path, workload: str) -> None:
@@ -61,7 +61,7 @@ class RejectsWriter:
         self._writer = pq.ParquetWriter(self._path, REJECTS.arrow_schema)
 
     def add(self, reject: Reject) -> None:
-        """Append one."""
+        """Append one reject."""
         path, record = self._last
         is_next = reject.record > record if reject.path == path else reject.path not in self.first
         self._is_sorted &= is_next
@@ -87,7 +87,7 @@ class RejectsWriter:
         self._rows = []
 
     def close(self, files: Iterable[str]) -> None:
-        """Finish the file, in the order of the files and of their records."""
+        """Finish the file, sorted by file and record."""
         if self._rows:
             self._flush()
         self._writer.close()

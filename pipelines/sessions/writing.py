@@ -1,7 +1,7 @@
-"""The one stream that every workload becomes: sessions of messages, and what was left out, at rest in a folder.
+"""The common form of every workload in a folder: sessions of messages, and the rejects.
 
-A chat is a session of messages. A document is a session whose first message is the document and whose others are its
-questions; those may stand anywhere behind it, `position` orders them. Text stays here: no later product holds any.
+A chat is a session of messages. A document is a session whose first message is the document and whose others are
+its questions; those may be anywhere after it, `position` orders them. No later product contains text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FLUSH_CHARACTERS = 8 << 20
 
 @dataclass
 class MessageBuffer:
-    """Messages as Python values until they are worth a batch."""
+    """Buffers messages as Python values until a batch is full."""
 
     session: list[int] = field(default_factory=list)
     position: list[int] = field(default_factory=list)
@@ -51,11 +51,11 @@ class MessageBuffer:
 
     @property
     def is_full(self) -> bool:
-        """True where the buffer is worth writing."""
+        """True where the buffer is full enough to write."""
         return len(self.text) >= FLUSH_MESSAGES or self.characters >= FLUSH_CHARACTERS
 
     def take(self) -> pa.RecordBatch:
-        """Return what is held as one batch and begin anew."""
+        """Return the buffer as one batch and empty it."""
         columns = [self.session, self.position, self.role, _texts(self.text)]
         batch = pa.RecordBatch.from_arrays(
             [
@@ -64,7 +64,7 @@ class MessageBuffer:
             ],
             schema=MESSAGES_SCHEMA,
         )
-        self.__init__()  # type: ignore[misc]  # begin anew with every default
+        self.__init__()  # type: ignore[misc]  # restart with every default
         return batch
 
 
@@ -90,13 +90,13 @@ class SessionsWriter:
         self.messages = 0
         self.text_bytes = 0
         self._used: dict[str, int] = {}
-        # Writing a batch leaves Python: it is done while the next one is read.
+        # Writing a batch releases Python's lock, so the next one is read meanwhile.
         self._background = ThreadPoolExecutor(1)
         self._written: Future[None] | None = None
         self._writer = MessagesWriter(folder)
 
     def session(self, session_id: str, path: str, record: int) -> int:
-        """Register a session that begins at a record; return its number. An id that occurs again becomes `id#2`, ..."""
+        """Register a session that begins at a record; return its number. A repeated id becomes `id#2`, ..."""
         clean = without_surrogates(session_id)
         name = clean
         while name in self._used:
@@ -114,11 +114,11 @@ class SessionsWriter:
             self.flush()
 
     def reject(self, reject: Reject) -> None:
-        """Note what is left out."""
+        """Record a reject."""
         self.rejects.add(reject)
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffer."""
         if self.buffer.text:
             self.write(self.buffer.take())
 
@@ -130,7 +130,7 @@ class SessionsWriter:
         self._written = self._background.submit(self._writer.write, batch)
 
     def _wait(self) -> None:
-        """Wait for the batch before, and raise what went wrong with it."""
+        """Wait for the previous batch, and raise its error."""
         if self._written is not None:
             self._written.result()
 

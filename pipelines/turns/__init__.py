@@ -1,1 +1,1 @@
-"""K, T and kappa_ratio of every turn, from counts of messages. No text, no tokenizer."""
+"""K, T and kappa_ratio of every turn from token counts of messages. No text, no tokenizer."""

@@ -1,6 +1,6 @@
-"""K, T and kappa_ratio of every turn, out of the token counts of messages: the rules of docs/turns.md, vectorised.
+"""K, T and kappa_ratio of every turn from the token counts of messages: the rules of docs/turns.md, vectorised.
 
-Arrays are one element a message, sorted by session and position. Nothing here reads a file or knows a tokenizer.
+Arrays are one element a message, sorted by session and position. This module reads no file and knows no tokenizer.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Turns:
-    """One element a turn, rejected ones included: they are those with K + T = 0.
+    """One element a turn, including rejected turns, those with K + T = 0.
 
-    `session`, `turn_index` identify a turn; `cached` is K, `prefill` is T, `output` the tokens of its replies where
+    `session`, `turn_index` identify a turn; `cached` is K, `prefill` is T, `output` the tokens of its replies if
     `has_output`, all in tokens.
     """
 
@@ -74,7 +74,7 @@ def chat_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns
 def document_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns:
     """Return the turns of documents: K is the document's tokens, T the question's, each question a turn.
 
-    Every question, the first one too, finds the document cached: the paper's steady state (docs/turns.md).
+    Every question, even the first, finds the document cached: the paper's steady state (docs/turns.md).
     """
     is_document = role == DOCUMENT
     document = np.flatnonzero(is_document)

@@ -1,1 +1,1 @@
-"""Tokenizer declarations, their verified files and chat templates. Nothing is counted here."""
+"""Tokenizer declarations, their verified files and chat templates. No counting here."""

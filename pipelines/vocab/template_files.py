@@ -1,4 +1,4 @@
-"""Brings the text of a tokenizer's chat template: the official one, verified, or our own statement of it."""
+"""Fetches the text of a tokenizer's chat template: the official one, verified, or our own copy of its rules."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _CONFIG, _OWN_FILE = "tokenizer_config.json", "chat_template.jinja"
 def chat_template(file: TokenizerFile) -> str:
     """Return the text of the tokenizer's chat template.
 
-    The repository and commit that the tokenizer came from are asked first. Where they cannot be reached, have none or
-    have another one than the known (which is told), our own statement of the known one is used; tests compare both.
+    The repository and commit of the tokenizer are tried first. Where they are unreachable, or have no template or an
+    unknown one (which is logged), our own version of the known one is used; tests compare both.
 
     Raises:
         KappaError: There is no such template.
@@ -40,7 +40,7 @@ def chat_template(file: TokenizerFile) -> str:
 
 
 def _from_hub(file: TokenizerFile) -> str | None:
-    """Return the template of that very commit: its own file, which transformers prefers, else the key in the config."""
+    """Return the template of that commit: its own file, which transformers prefers, else the key in the config."""
     if (own := _download(file, _OWN_FILE)) is not None:
         return own.read_bytes().decode()
     config = _download(file, _CONFIG)
@@ -51,7 +51,7 @@ def _from_hub(file: TokenizerFile) -> str | None:
 def _download(file: TokenizerFile, name: str) -> Path | None:
     try:
         return download(file.repo_id, name, revision=file.revision, repo_type="model")
-    except Exception as error:  # noqa: BLE001 - the library's HTTP client has its own kinds; all mean: not this way
+    except Exception as error:  # noqa: BLE001 - the library's HTTP client has its own errors; all mean: try the next source
         _LOG.debug("tokenizer %s: no %s from %s (%s)", file.spec.name, name, file.repo_id, type(error).__name__)
         return None
 

@@ -1,1 +1,1 @@
-"""What a workload is, and how a record of a data set becomes a session. No network, no counting."""
+"""Workload declarations, and how a record of a data set becomes a session. No network, no counting."""

@@ -1,4 +1,4 @@
-"""What a chat record is: `{id, conversations: [{from, value}]}`, and every way in which it can be unusable."""
+"""The format of a chat record, `{id, conversations: [{from, value}]}`, and every reason to reject one."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ROLES = {
 
 
 class UnusableError(Exception):
-    """A record that cannot be used: the reason as `rejects` names it, and a detail."""
+    """An unusable record: the reason for `rejects`, and a detail."""
 
     def __init__(self, reason: str, detail: str, session_id: str | None = None) -> None:
-        """Keep the three parts."""
+        """Keep the reason and the detail."""
         super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail
@@ -35,7 +35,7 @@ class UnusableError(Exception):
 
 @dataclass(frozen=True)
 class Chat:
-    """One conversation, or one piece of one: roles as codes and texts of the same length."""
+    """One conversation, or a piece of one: role codes and texts of the same length."""
 
     id: str
     roles: list[int]
@@ -88,18 +88,18 @@ def _messages(messages: list[Any]) -> Iterator[tuple[int, str]]:
 
 
 def require_request(roles: list[int], session_id: str) -> None:
-    """Raise UnusableError (`no_request`) where a conversation holds replies only."""
+    """Raise UnusableError (`no_request`) where a conversation has only replies."""
     if all(role == ASSISTANT for role in roles):
         raise UnusableError("no_request", f"{len(roles)} replies and no request", session_id)
 
 
 def cut_reject(path: str, cut: Cut) -> Reject:
-    """Return the reject of an element that cannot be used; of the file, where it could be read no further."""
+    """Return the reject of an unusable element; of the file, if the rest of it is unreadable."""
     level = FILE_LEVEL if cut.is_end else RECORD_LEVEL
     return Reject(path, cut.index, cut.reason, f"{cut.why}, at byte {cut.byte:,}", level=level)
 
 
 def kind_of(value: object) -> str:
-    """Return what a JSON value is, in words, without its content."""
+    """Return the type of a JSON value in words, without its content."""
     names = {dict: "an object", list: "an array", str: "text", bool: "a boolean", float: "a number"}
     return "absent or null" if value is None else names.get(type(value), type(value).__name__)

@@ -1,4 +1,4 @@
-"""What a workload declares: its repository, its files, how they are read, and how its sample is generated."""
+"""The declaration of a workload: its repository, its files, how to read them, and how to generate its sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Kind = Literal["chat", "documents"]
 
 @dataclass(frozen=True)
 class InputFile:
-    """One verified file to read: its path in the repository and where it lies."""
+    """One verified file to read: its path in the repository and on disk."""
 
     path: str
     local: Path
@@ -31,16 +31,16 @@ Selector = Callable[[Hub, str, str], list[str]]
 
 @dataclass(frozen=True)
 class Workload:
-    """A named data set with a way to read it.
+    """A named data set with a reader.
 
     Attributes:
         name: The name in every table.
-        order: Its place among the workloads, the paper's first; equal ones are in the order of their names.
-        title: What people call it.
+        order: Its position among the workloads, the paper's first; equal ones are in the order of their names.
+        title: Its common name.
         repo_id: Data set repository on the Hub.
         licence: Licence of the data set.
         kind: What a session is: a conversation, or a document with its questions.
-        select: Which files of the repository are read.
+        select: Chooses the files of the repository to read.
         read: Writes the sessions of those files.
         sample: Generates such files without a network.
     """
@@ -69,13 +69,13 @@ def files_named(*paths: str) -> Selector:
 def read_records(
     file: InputFile, writer: SessionsWriter, on_bytes: Callable[[int], None], repeated: str | None = None
 ) -> Iterator[tuple[int, Any]]:
-    """Yield (number, value) of each JSON element of a file, count the records, and note where the file is cut.
+    """Yield (index, value) of each JSON element of a file, count the records, and record where the file is truncated.
 
-    An element that the end of the file cuts is no record: nobody knows what it was, nor how many stood behind it.
-    `repeated` is the key of a long text that often is the one of the element before.
+    An element that is truncated by the end of the file is not a record: its content and the number after it are
+    unknown. `repeated` is the key of a long text that often equals the previous element's.
 
     Raises:
-        KappaError: the file is of another kind, or cannot be read.
+        KappaError: the file is of another kind, or not readable.
     """
     writer.records[file.path] += 0
     for element in told(file.path, _elements(file, on_bytes, repeated)):

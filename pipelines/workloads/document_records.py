@@ -1,4 +1,4 @@
-"""Documents with questions: each document is kept once, whatever number of rows repeats it."""
+"""Documents with questions: each document is stored once, however many rows repeat it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pipelines.sessions.writing import DOCUMENT, QUESTION, SessionsWriter
 
 
 class DocumentSessions:
-    """Turns rows of (document, question) into sessions, the document at first sight, the questions in row order."""
+    """Turns rows of (document, question) into sessions: each document at its first row, the questions in row order."""
 
     def __init__(self, writer: SessionsWriter) -> None:
         """Write into `writer`."""
@@ -19,7 +19,7 @@ class DocumentSessions:
         return key in self._sessions
 
     def add_document(self, key: str | bytes, session_id: str, text: str, origin: tuple[str, int]) -> None:
-        """Keep a document that was not seen before; `origin` is the file and record where it stands first."""
+        """Store a new document; `origin` is the file and record of its first row."""
         session = self._writer.session(session_id, *origin)
         self._sessions[key] = session
         self._next.append(1)

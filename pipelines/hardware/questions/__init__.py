@@ -1,1 +1,1 @@
-"""What `kappa crit` and the API are asked: a question, its checks, the rows that it chooses, its typed answers."""
+"""Questions to `kappa crit` and the API: their checks, their choice of rows, their typed answers."""

@@ -1,4 +1,4 @@
-"""The typed answers to a question, and each as the flat row that goes to JSON, CSV and Parquet."""
+"""The typed answers to a question, and each as a flat row for JSON, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipelines.hardware.workload_answers import WorkloadCosts
 
 @dataclass(frozen=True, slots=True)
 class CritRow(KappaCrit):
-    """kappa_crit of one model on one platform, how sure each of its rows is, and where its figures come from."""
+    """kappa_crit of one model on one platform, the confidence of each row, and the sources of its figures."""
 
     is_tokenizer_proxy: bool
     model_confidence: str | None
@@ -34,16 +34,16 @@ class CritRow(KappaCrit):
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What an answer is about, and the rates behind its seconds.
+    """The subject of an answer, and the rates that its seconds follow from.
 
     Attributes:
-        kappa_crit: Of the rate with the tier in it.
-        flop_per_s: Of all GPUs together.
-        bytes_per_s: What all links bring together, without what is loaded twice.
-        link_bytes_per_s: What each GPU's own link brings.
-        is_as_printed: Whether ratios multiply what the paper rounded.
-        least_gpus: How many accelerators hold the bf16 weights.
-        missing: What cannot be answered of the model, and why.
+        kappa_crit: At the rate that includes the tier.
+        flop_per_s: All GPUs together.
+        bytes_per_s: All links together, without bytes that are loaded twice.
+        link_bytes_per_s: Each GPU's own link.
+        is_as_printed: Whether ratios are products of the paper's rounded figures.
+        least_gpus: Number of accelerators that hold the bf16 weights.
+        missing: The costs that are unknown for the model, and why.
     """
 
     model: str
@@ -67,7 +67,7 @@ class About:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """K and T of the turn as they were asked."""
+    """K and T of the turn in the question."""
 
     asked_cached_tokens: int
     asked_new_tokens: int
@@ -75,7 +75,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Extras:
-    """What is answered where it is asked; None elsewhere, and where t_GPU is not known."""
+    """Answers to optional parts of the question; None where not asked, and where t_GPU is unknown."""
 
     write_back_s: float | None = None
     scheduled_tokens: float | None = None
@@ -85,7 +85,7 @@ class Extras:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Which turns of a home folder were asked about."""
+    """The turns of a home folder in the question."""
 
     workload: str
     tokenizer: str
@@ -94,12 +94,12 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Tier:
-    """The tier that a part of the cache lies behind; all None without one.
+    """The slower tier that holds a part of the cache; all None without one.
 
     Attributes:
-        tier_bytes_per_s: What it brings over the link.
-        tier_kappa_crit: With all of the cache behind it.
-        link_kappa_crit: With nothing behind it.
+        tier_bytes_per_s: Its bandwidth over the link.
+        tier_kappa_crit: With all of the cache in the tier.
+        link_kappa_crit: With none of the cache in the tier.
     """
 
     tier: str | None = None
@@ -111,11 +111,11 @@ class Tier:
 
 @dataclass(frozen=True, kw_only=True)
 class Origins:
-    """How sure each row is that was used, and the source of each figure.
+    """The confidence of each row in use, and the source of each figure.
 
-    Confidence is that of the row; `printed` on the paper's basis, `given` for a bandwidth, `measured` for what
-    `kappa measure` found, `none` for a pair that is no platform, None for an indexer that the model has not and for a
-    tier that was not asked for.
+    Confidence is that of the row; `printed` on the paper's basis, `given` for a bandwidth, `measured` for results of
+    `kappa measure`, `none` for a pair that is no platform, None for an indexer that the model lacks and for a tier
+    that is not in the question.
     """
 
     model_confidence: str | None
@@ -132,24 +132,24 @@ class Origins:
     tier_bytes_per_s_source: str | None
 
 
-# The bases of a dataclass give its fields from the last to the first.
+# A dataclass takes the fields of its bases from the last base to the first.
 @dataclass(frozen=True, kw_only=True)
 class TurnAnswer(Origins, Tier, Extras, TurnCosts, Asked, About):
-    """What one turn costs one model on one platform under one cost model."""
+    """The costs of one turn for one model on one platform under one cost model."""
 
     warnings: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadAnswer(Origins, Tier, WorkloadCosts, Series, About):
-    """What all turns of a workload cost one model on one platform under one cost model."""
+    """The costs of all turns of a workload for one model on one platform under one cost model."""
 
     warnings: str | None
     is_sample: bool
 
 
 CritAnswer: TypeAlias = CritRow | TurnAnswer | WorkloadAnswer
-# Columns of a turn that stand in its flat row where this was asked.
+# Columns of a turn that its flat row has only if the question asks for them.
 _WHERE_ASKED = {
     "write_back_s": "output_tokens",
     "scheduled_tokens": "pool_tokens",
@@ -163,7 +163,7 @@ _ARROW = {"str": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": 
 
 
 def flat_row(question: CritQuestion, answer: CritAnswer) -> dict[str, Any]:
-    """Return an answer as one row of columns, what was not asked left out; percentiles have theirs in their names."""
+    """Return an answer as one row of columns, without optional parts not asked for; percentiles are in column names."""
     row = asdict(answer)
     if isinstance(answer, WorkloadAnswer):
         return _of_workload(row, {label: row.pop(label) for label in answer.percentiles()})

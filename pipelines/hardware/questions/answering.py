@@ -37,14 +37,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A chosen row of kappa_crit with what was asked of it.
+    """A chosen row of kappa_crit, adjusted to the question.
 
     Attributes:
-        row: The row, its kappa_crit that of the rate with the tier in it.
-        model: On the paper's basis with the paper's figures in it.
+        row: The row, with kappa_crit at the rate that includes the tier.
+        model: On the paper's basis with the paper's figures.
         machine: Its rates, tier and tensor parallelism included.
-        tier: The tier that was asked for.
-        origins: What the answer rests on.
+        tier: The tier in the question.
+        origins: The confidence and sources of the answer.
         as_printed: See `what_if.Setting`.
     """
 
@@ -61,10 +61,10 @@ def answers(
 ) -> list[TurnAnswer] | list[WorkloadAnswer]:
     """Return one answer for each chosen row of kappa_crit and each cost model that is known for it.
 
-    A model without parameters has one answer, of its load alone.
+    A model with unknown parameters has one answer, of its load only.
 
     Raises:
-        KappaError: the workload is not in the home folder, or no chosen model can be asked that.
+        KappaError: the workload is not in the home folder, or no chosen model has an answer.
     """
     settings = list(_settings(question, sources, rows))
     if not settings:
@@ -99,7 +99,7 @@ def _why_not(sources: Sources, rows: list[KappaCrit]) -> str | None:
 
 
 def _case(question: CritQuestion, sources: Sources, row: KappaCrit) -> Case:
-    """Return the model, on the paper's basis with the paper's figures, and its machine with what was asked of it."""
+    """Return the model, with the paper's figures on the paper's basis, and its machine, adjusted to the question."""
     model, rate = sources.models[row.model], question.bandwidth_bytes_per_s
     machine, as_printed = machine_of(sources, row, model, rate), 1.0
     if row.basis == "paper":
@@ -132,7 +132,7 @@ def tier_bytes_per_s(sources: Sources, basis: str, tier: str) -> float:
     """Return the rate of a tier in bytes/s: of the paper's own link on its basis where it has one, else of `links`.
 
     Raises:
-        KappaError: no row says what it brings.
+        KappaError: no row has its bandwidth.
     """
     paper = named(sources.paper_links, tier) if basis == "paper" else None
     link = paper or named(sources.links, tier)
@@ -166,7 +166,7 @@ def _about(question: CritQuestion, sources: Sources, case: Case) -> About:
 
 
 def _least_gpus(sources: Sources, accelerator: str, model: Model) -> int | None:
-    """Return how many accelerators hold the model's bf16 weights; None where either size is not known."""
+    """Return the number of accelerators that hold the model's bf16 weights; None where either size is unknown."""
     row = named(sources.accelerators, accelerator)
     if row is None or model.total_params is None:
         return None
@@ -209,7 +209,7 @@ def _joined(kind: Callable[..., T], *parts: Any, **more: object) -> T:  # noqa: 
 
 
 def _extras(question: CritQuestion, sources: Sources, case: Case, turn: TurnCosts) -> Extras:
-    """Return what was asked for beyond the answer: write-back, T_sched, energy."""
+    """Return the optional parts of the answer: write-back, T_sched, energy."""
     write_back = scheduled = energy = power = None
     if question.output_tokens is not None:
         to_host, tokens = _to_host(question, sources, case), turn.prefill_tokens + question.output_tokens
@@ -224,7 +224,7 @@ def _extras(question: CritQuestion, sources: Sources, case: Case, turn: TurnCost
 
 
 def _to_host(question: CritQuestion, sources: Sources, case: Case) -> float:
-    """Return the rate of the way back to host memory, as fast as the way there where nothing else is known."""
+    """Return the rate of the copy back to host memory, that of the other direction where it is unknown."""
     share = kv_bytes.kv_share_of_gpu(question.tensor_parallel, case.model.kv_heads)
     return (question.bandwidth_bytes_per_s or _link_to_host(sources, case.row)) / share
 

@@ -1,17 +1,17 @@
-"""What `kappa crit` is not asked: parts that contradict each other or change nothing, and numbers that cannot be."""
+"""The checks of a question: options that contradict each other or have no effect, and impossible numbers."""
 
 from __future__ import annotations
 
 from pipelines.hardware.questions.question import CritQuestion
 from warehouse.errors import UsageError
 
-# Beyond every context and every cluster, and far from where numbers stop being exact.
+# Beyond every context and every cluster, and far below where numbers stop being exact.
 MOST = 10**12
 _OF_A_TURN = ("output_tokens", "pool_tokens", "idle_w", "busy_w")
 
 
 def check_question(question: CritQuestion) -> None:
-    """Raise UsageError where an option cannot be, or says nothing beside the others."""
+    """Raise UsageError where an option is impossible, or has no effect together with the others."""
     for is_broken, what, why in (*_numbers(question), *_together(question)):
         if is_broken:
             raise UsageError(what, why, "see `kappa crit --help`")
@@ -83,7 +83,7 @@ def _together(question: CritQuestion) -> tuple[tuple[bool, str, str], ...]:
 
 
 def _check_alone(question: CritQuestion) -> None:
-    """Raise UsageError for an option that says something of a turn or a workload where there is none."""
+    """Raise UsageError for an option about a turn or a workload where the question has neither."""
     alone = ("cost_model", "tier", *_OF_A_TURN)
     given = [*alone, *(["chunk_tokens"] if question.chunk_tokens != 1 else [])]
     why, remedy = "kappa_crit alone does not depend on it", "add --cached-tokens and --new-tokens, or --workload"

@@ -1,4 +1,4 @@
-"""Which models and platforms a question is about, and why none fits it."""
+"""The models and platforms of a question, and why none fits it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECOND_HAND = "secondary"
 def chosen_rows(question: CritQuestion, sources: Sources) -> list[KappaCrit]:
     """Return kappa_crit of the chosen models on the chosen platforms.
 
-    Without any choice these are the headline ones; a row known only second-hand is never chosen unless it is named.
+    Without any choice these are the headline ones; a second-hand row is chosen only if the question names it.
 
     Raises:
         KappaError: nothing fits the choice.
@@ -53,9 +53,9 @@ def _platforms(question: CritQuestion, sources: Sources) -> list[Pair]:
 
 
 def _is_hidden(question: CritQuestion, sources: Sources, platform: Pair) -> bool:
-    """Return whether what is second-hand was not asked for: its link, or a second-hand accelerator, by name.
+    """Return whether a pair is second-hand and the question does not name its link or second-hand accelerator.
 
-    Second-hand is a platform with any of its three rows second-hand; the paper's own inputs are what it printed.
+    A platform is second-hand if any of its three rows is; the paper's own inputs are as printed.
     """
     if question.link or platform.basis == "paper":
         return False

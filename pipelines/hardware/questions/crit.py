@@ -19,18 +19,18 @@ from pipelines.hardware.questions.question import CritQuestion
 
 
 def crit(question: CritQuestion, sources: Sources, database: Callable[[], Path]) -> list[CritAnswer]:
-    """Return the answers to a question: `CritRow`, of a turn `TurnAnswer`, of a workload `WorkloadAnswer`.
+    """Return the answers to a question: `CritRow`s, for a turn `TurnAnswer`s, for a workload `WorkloadAnswer`s.
 
-    Without any choice they are about the headline models and platforms; a row known only second-hand is never chosen
-    unless it is named.
+    Without any choice they are about the headline models and platforms; a second-hand row is chosen only if the
+    question names it.
 
     Args:
-        question: What is asked.
+        question: The question.
         sources: The sourced rows, see `machines.read_sources`.
-        database: Gives the database that holds the workload; not called where none is asked about.
+        database: Returns the database that holds the workload; called only for a workload.
 
     Raises:
-        UsageError: the question contradicts itself, or holds a number that cannot be.
+        UsageError: the question contradicts itself, or has an impossible number.
         KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
     """
     check_question(question)

@@ -1,4 +1,4 @@
-"""The names that a question is given: in any case of letters, and with the nearest ones where there is none."""
+"""The names in a question: found in any case, and with the nearest names where there is no match."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warehouse.hardware_rows.names import find_name, nearest_names
 
 
 def settled(question: CritQuestion, sources: Sources) -> CritQuestion:
-    """Return the question with names as the tables write them; a sustained fraction is of the physical basis alone.
+    """Return the question with names in the tables' spelling; a sustained fraction makes the basis physical.
 
     Raises:
         KappaError: a name is in no table; the nearest are named.
@@ -37,10 +37,10 @@ def _known(kind: str, given: str | None, names: Iterable[str]) -> str | None:
 
 
 def known_name(kind: str, given: str, names: Iterable[str]) -> str:
-    """Return the name that is meant, as `warehouse.hardware_rows.names.find_name` finds it.
+    """Return the name that matches, as `warehouse.hardware_rows.names.find_name` finds it.
 
     Raises:
-        KappaError: there is none; the nearest are named.
+        KappaError: no name matches; the nearest are named.
     """
     there = sorted(set(names))
     found = find_name(given, there)

@@ -1,4 +1,4 @@
-"""Which sourced rows an answer rests on: how sure each is, and where each figure comes from."""
+"""The sourced rows that an answer uses: the confidence of each, and the source of each figure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pipelines.hardware.machines import GIVEN_LINK, Sources, measured_of, named
 from pipelines.hardware.questions.answer import Origins
 from pipelines.hardware.questions.question import CritQuestion
 
-# How sure a figure is that no sourced row holds: as the paper printed it, as a person gave it, as this machine gave it.
+# Confidence of figures without a sourced row: printed in the paper, given by the user, or measured on this machine.
 PRINTED, GIVEN, MEASURED, NO_ROW = "printed", "given", "measured", "none"
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What is read off a sourced row."""
+    """The confidence and source of a sourced row."""
 
     confidence: str | None
     source: str | None
 
 
 def origins(sources: Sources, question: CritQuestion, model: str, platform: OnPlatform) -> Origins:
-    """Return the confidence of each row that was used and the source of each figure."""
+    """Return the confidence of each row in use and the source of each figure."""
     of_model, of_accelerator, of_link = _of_basis(sources, model, platform)
     if question.bandwidth_bytes_per_s is not None:
         of_link = _Row(GIVEN, "--bandwidth")
@@ -54,7 +54,7 @@ def _place(row: OnPlatform) -> tuple[str, str, str]:
 
 
 def _of_basis(sources: Sources, model: str, platform: OnPlatform) -> tuple[_Row, _Row, _Row]:
-    """Return what is known of model, accelerator and link; a link that was given is in no table."""
+    """Return the confidence of model, accelerator and link; a bandwidth that the user gave is in no table."""
     shape = sources.models[model]
     if platform.basis == "paper":
         printed = named(sources.paper_accelerators, platform.accelerator), named(sources.paper_links, platform.link)
@@ -72,7 +72,7 @@ def _of_basis(sources: Sources, model: str, platform: OnPlatform) -> tuple[_Row,
 
 
 def pair_notes(platform: OnPlatform, found: Origins) -> list[str]:
-    """Return a sentence where accelerator and link are sourced and their pair is not."""
+    """Return a sentence where accelerator and link are sourced but their pair is not."""
     if found.platform_confidence != NO_ROW:
         return []
     pair = f"{platform.accelerator} with {platform.link}"

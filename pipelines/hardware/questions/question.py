@@ -1,4 +1,4 @@
-"""What is asked of models on hardware: kappa_crit, or what a turn or a workload makes of it."""
+"""A question about models on hardware: kappa_crit, or its effect on a turn or a workload."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CritQuestion:
-    """A question; with K and T it is about a turn, with a workload about all of its turns, else kappa_crit alone.
+    """A question: about a turn with K and T, about all turns of a workload, else kappa_crit only.
 
     Attributes:
-        model: Its name; None for the headline ones. Names are found whatever their case.
-        accelerator: None for every one that fits, as are `link` and `basis`.
+        model: Its name in any case; None for the headline ones.
+        accelerator: None for every one that fits, as for `link` and `basis`.
         link: See `accelerator`.
         basis: paper, physical or measured.
-        bandwidth_bytes_per_s: One direction, in the place of the link's.
+        bandwidth_bytes_per_s: One direction, instead of the link's.
         sustained_fraction: Share of the dense peak that prefill sustains, above 0 and at most 1.
         kv_dtype: A key of `kv_bytes.KV_ELEMENT_BYTES`; None for bf16.
         tensor_parallel: GPUs that share each layer, each with its own link.
         cached_tokens: K of a turn, with `new_tokens`.
         new_tokens: T of a turn, at least 1.
-        workload: All turns of a workload that a home folder holds.
+        workload: A workload of the home folder, with all of its turns.
         counting: Way of counting the workload; None for text.
-        chunk_tokens: Tokens that are reused together.
-        cost_model: What t_GPU counts; None for every one that is known.
-        tier: Slower link that a part of the cache lies behind.
+        chunk_tokens: Reuse granularity in tokens.
+        cost_model: The cost model of t_GPU; None for every known one.
+        tier: Slower link to the part of the cache in `tier_share`.
         tier_share: That part, 0 to 1; None for all of it.
-        output_tokens: Tokens generated: adds the time to write back.
-        pool_tokens: Tokens that the KV pool holds: adds T_sched.
+        output_tokens: Generated tokens: adds the time to write back.
+        pool_tokens: Capacity of the KV pool in tokens: adds T_sched.
         idle_w: Power of one GPU while loading; with `busy_w` adds the energy.
         busy_w: Power of one GPU while computing.
     """
@@ -55,5 +55,5 @@ class CritQuestion:
 
     @property
     def is_about_turns(self) -> bool:
-        """Whether a turn or a workload was asked for."""
+        """Whether the question is about a turn or a workload."""
         return any(value is not None for value in (self.cached_tokens, self.new_tokens, self.workload))

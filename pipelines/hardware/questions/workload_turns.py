@@ -1,4 +1,4 @@
-"""The turns of a workload that a question is about, out of the warehouse of a home folder."""
+"""The turns of a question's workload from the warehouse of a home folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class WorkloadTurns:
-    """K and T of every turn of a workload, each of shape (turns,), and whether its text was generated."""
+    """K and T of every turn of a workload, each of shape (turns,), and whether its text is generated."""
 
     workload: str
     cached_tokens: Ints
@@ -31,7 +31,7 @@ def read_turns(database: Path, question: CritQuestion, tokenizer: str) -> Worklo
     """Return K and T of every turn of the workload in a warehouse.
 
     Raises:
-        KappaError: it is no database, or has no such workload, counting or tokenizer.
+        KappaError: the file is no database, or lacks the workload, counting or tokenizer.
     """
     counting = question.counting or "text"
     with read_only(database) as connection:

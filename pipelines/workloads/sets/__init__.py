@@ -1,4 +1,4 @@
-"""One module a workload: its files, how a record becomes a session, its sample. A new module is a new workload."""
+"""One module a workload: its files, its record format, its sample. A new module adds a workload."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warehouse.errors import KappaError
 
 @cache
 def workloads() -> dict[str, Workload]:
-    """Return every workload by name, in the order that they declare.
+    """Return every workload by name, in declared order.
 
     Raises:
         KappaError: two modules declare the same name.
@@ -34,7 +34,7 @@ def module_of(name: str) -> str:
 
 
 def samples() -> Samples:
-    """Return the repository of every workload with what generates its sample."""
+    """Return each workload's repository with its sample generator."""
     return [(one.repo_id, one.sample) for one in workloads().values()]
 
 
@@ -42,7 +42,7 @@ def workload(name: str) -> Workload:
     """Return one workload.
 
     Raises:
-        KappaError: there is none of that name; the known ones are named.
+        KappaError: the name is unknown; the known ones are named.
     """
     known = workloads()
     if name not in known:

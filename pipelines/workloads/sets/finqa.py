@@ -17,7 +17,7 @@ from pipelines.workloads.document_records import DocumentSessions
 
 
 def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int], None]) -> None:
-    """Write each filing once, keyed by the sha256 of its text, and each record's question behind it."""
+    """Write each filing once, keyed by the sha256 of its text, and each record's question after it."""
     documents = DocumentSessions(writer)
     last, key = "", _key_of("")
     for file in files:
@@ -52,7 +52,7 @@ def _parse(value: Any) -> tuple[str, str]:  # noqa: ANN401 - any JSON value
 
 
 def sample(rng: Random) -> Iterator[tuple[str, bytes]]:
-    """Generate the files; that of `test` has one record a line, as the set has it."""
+    """Generate the files; that of `test` is JSON lines, as in the set."""
     filings = build_filings(rng)
     yield "train.json", json_array(filings["train"], is_ascii=False)
     yield "dev.json", json_array(filings["dev"], is_ascii=False)

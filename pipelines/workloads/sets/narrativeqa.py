@@ -25,10 +25,10 @@ from warehouse.errors import KappaError
 
 SPLITS = ("train", "validation", "test")
 COLUMNS = ("document.id", "document.text", "question.text")
-# A row can hold a story of a megabyte: eight of them are enough to be quick and few enough to be small.
+# A row can hold a story of a megabyte: eight rows a batch are fast and still small.
 ROWS = 8
 BUFFER_BYTES = 1 << 20
-# Lists of rows that are read ahead of each of two files, with a story at most in each.
+# Lists of rows that are read ahead of each of two files, with at most one story in each.
 HELD = 2
 
 
@@ -47,7 +47,7 @@ def select(hub: Hub, repo_id: str, revision: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Row:
-    """One row: its number, its story's id, the story's text at its first sight in the file, and what is missing."""
+    """One row: its number, its story's id, the story's text at its first row in the file, and the missing field."""
 
     record: int
     story: str | None
@@ -57,7 +57,7 @@ class Row:
 
 
 def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int], None]) -> None:
-    """Write each story once, at its first row, and each row's question behind it."""
+    """Write each story once, at its first row, and each row's question after it."""
     documents = DocumentSessions(writer)
     for file in files:
         writer.records[file.path] += 0
@@ -78,7 +78,7 @@ def _told_pieces(file: InputFile) -> Iterator[tuple[InputFile, list[Row], int]]:
 
 
 def _pieces(file: InputFile) -> Iterator[tuple[InputFile, list[Row], int]]:
-    """Yield rows, at most one text that was not seen in the file in each list of them, and the bytes behind them."""
+    """Yield lists of rows, with at most one new text of the file in each, and the bytes read for them."""
     parquet = _open(file)
     share = file.local.stat().st_size / max(1, parquet.metadata.num_rows)
     seen: set[str] = set()

@@ -15,7 +15,7 @@ PATHS = ("sg_90k_part1.json", "sg_90k_part2.json")
 
 
 def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int], None]) -> None:
-    """Write each record as one session of its messages; a record that cannot be used is rejected with its reason."""
+    """Write each record as one session of its messages; an unusable record is rejected with its reason."""
     for file in files:
         for record, value in read_records(file, writer, on_bytes):
             try:

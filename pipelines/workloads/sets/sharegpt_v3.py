@@ -1,6 +1,6 @@
-"""ShareGPT V3, the cleaned edition cut into pieces of at most 2,048 tokens; the pieces are stitched together again.
+"""ShareGPT V3, the cleaned edition in pieces of at most 2,048 tokens, which are stitched together again.
 
-The pieces of a conversation may stand anywhere in the file, so the file is read once into a spool of pieces in file
+The pieces of a conversation can be anywhere in the file, so the file is read once into a spool of pieces in file
 order, the seams are decided from a digest of each piece's first and last message, and the sessions are written from
 slices of the memory-mapped spool. Text in memory is bounded by a batch.
 """
@@ -36,7 +36,7 @@ SPOOL = "pieces.arrow"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One usable record: which part of which conversation, and where its messages lie in the spool."""
+    """One usable record: its part of its conversation, and the range of its messages in the spool."""
 
     path: str
     record: int
@@ -66,19 +66,19 @@ def conversation_of(piece_id: str) -> tuple[str, int | None]:
     (('plain', None), ('a_b', None))
     """
     base, mark, number = piece_id.rpartition("_")
-    # Python refuses to read more digits than this; no piece has such a number.
+    # Python's limit on digits when it reads an integer; no piece has a longer number.
     if mark and number.isascii() and number.isdigit() and len(number) < sys.int_info.default_max_str_digits:
         return base, int(number)
     return piece_id, None
 
 
 def message_digest(role: int, text: str) -> bytes:
-    """Return 16 bytes that stand for role and text; equal digests mean equal messages."""
+    """Return 16 bytes that identify role and text; equal digests mean equal messages."""
     return hashlib.blake2b(bytes([role]) + without_surrogates(text).encode(), digest_size=16).digest()
 
 
 def read(files: list[InputFile], writer: SessionsWriter, on_bytes: Callable[[int], None]) -> None:
-    """Write each stitched conversation as one session, in the order in which the file first names them."""
+    """Write each stitched conversation as one session, in the order of first mention in the file."""
     spool = writer.folder / SPOOL
     families = _spool_pieces(files, writer, on_bytes, spool)
     with pa.memory_map(str(spool)) as source:
@@ -110,7 +110,7 @@ def _spool_pieces(
 
 
 def _family(piece_id: str, record: int, families: dict[object, Family]) -> Family:
-    """Return the conversation that the piece belongs to; an id that names no piece is a conversation by itself."""
+    """Return the conversation of a piece; an id that names no piece is its own conversation."""
     base, number = conversation_of(piece_id)
     key = base if number is not None else (piece_id, record)
     return families.setdefault(key, Family(base, []))
@@ -125,7 +125,7 @@ def _set_aside(
         return
     family = _family(error.session_id, record, families)
     writer.reject(Reject(path, record, error.reason, error.detail, family.session_id))
-    # Not the error itself: it would hold the record's text.
+    # Not the error itself: it would keep the record's text.
     family.broken = family.broken or (error.reason, f"{error.detail} (of record {record})")
 
 
@@ -168,7 +168,7 @@ def _write_sessions(families: list[Family], writer: SessionsWriter, batch_at: Ca
 
 
 def _usable_parts(family: Family) -> list[tuple[Piece, int]]:
-    """Return the stitched pieces; UnusableError where one of them is broken or none holds a request."""
+    """Return the stitched pieces; UnusableError where one of them is broken or none has a request."""
     if family.broken:
         raise UnusableError(*family.broken, family.session_id)
     parts = stitched(family.pieces)
