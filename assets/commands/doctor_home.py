@@ -14,7 +14,7 @@ from warehouse.database.engine import fetch, read_only
 from warehouse.database.spill import left_spilled
 from warehouse.declared.formats import quantity
 from warehouse.declared.tables import TABLES
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.hardware_rows.reference_tables import USER_TABLES
 from warehouse.hardware_rows.rows import FOLDER, load_reference, unread_files, user_files, user_folder
 from warehouse.home.generation import DATABASE, LAKE, NOTE, REPORT, SPILL, WAL, is_open
@@ -64,7 +64,12 @@ def beside_own_rows(home: Home) -> str:
     unread = unread_files(user_folder(home.path))
     if unread:
         what = ", ".join(error.what.removesuffix(" is not read") for error in unread)
-        raise KappaError(f"{what} {'is' if len(unread) == 1 else 'are'} not read", unread[0].why, unread[0].remedy)
+        raise KappaError(
+            f"{what} {'is' if len(unread) == 1 else 'are'} not read",
+            unread[0].why,
+            unread[0].remedy,
+            code=unread[0].code,
+        )
     return "nothing"
 
 
@@ -77,11 +82,18 @@ def warehouse(home: Home) -> str:
     note = home.current_note()
     if note is None:
         if home.current.is_symlink():
-            raise KappaError(f"{home.current} leads nowhere", "its generation or note is gone", "run `kappa run` again")
+            raise KappaError(
+                f"{home.current} leads nowhere",
+                "its generation or note is gone",
+                "run `kappa run` again",
+                code=ErrorCode.MISSING,
+            )
         return "none yet: `kappa run --sample` or `kappa run` builds one"
     path = home.current.resolve() / DATABASE
     if is_open(path, for_writing=True):
-        raise KappaError(f"{path} is open for writing", "another program holds it", "close that program")
+        raise KappaError(
+            f"{path} is open for writing", "another program holds it", "close that program", code=ErrorCode.IN_USE
+        )
     _whole(home, note, DATABASE)
     kind = "sample" if note["is_sample"] else "real data sets"
     rows = _rows(home, note)
@@ -91,7 +103,9 @@ def warehouse(home: Home) -> str:
 def _whole(home: Home, note: dict[str, Any], part: str) -> None:
     """Raise KappaError where files of that part are not as they were published; it names each."""
     if found := home.faults(part):
-        raise KappaError(f"{home.current.resolve()} is not whole", "; ".join(found), _again(note))
+        raise KappaError(
+            f"{home.current.resolve()} is not whole", "; ".join(found), _again(note), code=ErrorCode.DAMAGED
+        )
 
 
 def _again(note: dict[str, Any]) -> str:
@@ -110,7 +124,7 @@ def _rows(home: Home, note: dict[str, Any]) -> dict[str, int]:
         return {name: count["n"][0].as_py() for name, count in zip(names, counts, strict=True)}
     except Exception as error:
         why = error.why if isinstance(error, KappaError) else str(error).strip().splitlines()[0]
-        raise KappaError(f"{path} is damaged", why, _again(note)) from error
+        raise KappaError(f"{path} is damaged", why, _again(note), code=ErrorCode.DAMAGED) from error
 
 
 def lake(home: Home) -> str:
@@ -150,7 +164,7 @@ def generations(home: Home) -> str:
     for number in home.numbers():
         folder = home.generations / str(number)
         if not (folder / NOTE).is_file():
-            raise KappaError(f"{folder} is not whole", f"it has no {NOTE}", "move it away")
+            raise KappaError(f"{folder} is not whole", f"it has no {NOTE}", "move it away", code=ErrorCode.DAMAGED)
         parts.append(f"{number} ({_size(folder.rglob('*'))})")
     if not parts:
         return "none yet"
@@ -180,7 +194,12 @@ def left_over(home: Home) -> str:
     stale, runs = [*drafts, *home.left_over()], _open_runs(home)
     if stale or runs:
         what = f"{len(stale)} stale folders and files ({_size(stale)}) and {runs} unfinished runs are left"
-        raise KappaError(what, "a run was killed", "the next `kappa run` takes them away and goes on from there")
+        raise KappaError(
+            what,
+            "a run was killed",
+            "the next `kappa run` takes them away and goes on from there",
+            code=ErrorCode.LEFT_OVER,
+        )
     return "nothing"
 
 
@@ -194,13 +213,20 @@ def beside(home: Home) -> str:
     if not (found := [*logs, *spilled]):
         if killed := left_spilled():
             what = f"{', '.join(map(str, killed))} ({_size(killed)}) is left"
-            raise KappaError(what, "a query that spilled was killed", "the next `kappa run` removes it")
+            raise KappaError(
+                what, "a query that spilled was killed", "the next `kappa run` removes it", code=ErrorCode.LEFT_OVER
+            )
         return "nothing"
     names = ", ".join(f"{path} ({_size([path])})" for path in found)
     is_used = any(is_open(path.with_suffix(""), for_writing=path in logs) for path in found)
     remedy = "the next `kappa run` removes what lies there"
     why = "a program has the database open" if is_used else "a program that was killed left it"
-    raise KappaError(f"{names} is not kappa's", why, f"close that program: {remedy}" if is_used else remedy)
+    raise KappaError(
+        f"{names} is not kappa's",
+        why,
+        f"close that program: {remedy}" if is_used else remedy,
+        code=ErrorCode.IN_THE_WAY,
+    )
 
 
 def _open_runs(home: Home) -> int:
@@ -215,7 +241,12 @@ def _open_runs(home: Home) -> int:
             contextlib.closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)) as connection,
         ):
             return int(connection.execute(OPEN_RUNS).fetchone()[0])
-    raise KappaError(f"{path} cannot be read", "SQLite does not open it", "mend permissions, or move it away")
+    raise KappaError(
+        f"{path} cannot be read",
+        "SQLite does not open it",
+        "mend permissions, or move it away",
+        code=ErrorCode.NOT_READABLE,
+    )
 
 
 def _size(paths: Iterable[Path]) -> str:

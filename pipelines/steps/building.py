@@ -15,7 +15,7 @@ from pipelines.steps.series import TURNS_FILE
 from pipelines.steps.tables import STAGED, raw_of, read_table, series, some, table_identity, table_of
 from warehouse.database.build import build_database
 from warehouse.declared.tables import GENERATIONS, TABLES
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.code_version import code_version
 from warehouse.home.generation import DATABASE, LAKE
 from warehouse.home.home import Home
@@ -56,7 +56,10 @@ def _current_table(staging: Staging, table: str) -> Product:
     product = staging.require(table_name(table))
     if product.identity != table_identity(staging, table):
         raise KappaError(
-            f"table {table} is stale", "what it is made from changed since", "materialize it first, or run `kappa run`"
+            f"table {table} is stale",
+            "what it is made from changed since",
+            "materialize it first, or run `kappa run`",
+            code=ErrorCode.STALE,
         )
     return product
 

@@ -36,7 +36,7 @@ from pipelines.steps.product_names import (
 from pipelines.turns.derivation import Turns, chat_turns, document_turns
 from pipelines.turns.tables import empty_turns, turns_table
 from pipelines.workloads.declaration import InputFile, Workload
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.code_version import code_version
 from warehouse.home.staging import Draft, Product, Staging, identity_of
 
@@ -100,13 +100,18 @@ def _require_some(writer: SessionsWriter, workload: Workload) -> None:
     for path, records in writer.records.items():
         unread = sum(rejects.counts[path, reason] for reason in UNREAD)
         if path in rejects.first and unread == records:
-            raise KappaError(f"{path} of {workload.name} holds no whole record", rejects.first[path].detail, remedy)
+            raise KappaError(
+                f"{path} of {workload.name} holds no whole record",
+                rejects.first[path].detail,
+                remedy,
+                code=ErrorCode.NO_RECORD,
+            )
         if not records:
             LOG.warning("%s: %s holds no record", workload.name, path)
     if not writer.kept:
         first = next(iter(rejects.first.values()), None)
         why = f"all {rejects.records:,} are rejected, the first one: {first.detail}" if first else "its files are empty"
-        raise KappaError(f"{workload.name} holds no usable record", why, remedy)
+        raise KappaError(f"{workload.name} holds no usable record", why, remedy, code=ErrorCode.NO_RECORD)
 
 
 def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Product:
@@ -173,7 +178,12 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
         _distrust(staging, tokenizer, file.fingerprint)
         why = "the comparison of whole prompts found what the sample of texts did not"
         what = f"{counts.meta['engine']} miscounts {counted.wrong_texts:,} messages of {workload.name} with {tokenizer}"
-        raise KappaError(what, why, "run again: Hugging Face's engine then counts everything for this tokenizer")
+        raise KappaError(
+            what,
+            why,
+            "run again: Hugging Face's engine then counts everything for this tokenizer",
+            code=ErrorCode.MISCOUNT,
+        )
     with staging.build(name, identity) as draft:
         sessions = pq.read_table(conversations.file(SESSIONS))
         _write_turns(draft, counted.turns, sessions, (workload.name, tokenizer, "chat"))
@@ -206,7 +216,7 @@ def _counted(staging: Staging, workload: Workload, tokenizer: str) -> tuple[Prod
     conversations = staging.require(conversations_name(workload.name))
     if counts.meta["conversations"] != conversations.identity:
         why, remedy = "they belong to an older state of the conversations", "materialize them first, or run `kappa run`"
-        raise KappaError(f"{counts.name} are stale", why, remedy)
+        raise KappaError(f"{counts.name} are stale", why, remedy, code=ErrorCode.STALE)
     return counts, conversations
 
 

@@ -22,7 +22,7 @@ from pipelines.steps.series import TURNS_FILE, is_current
 from pipelines.workloads.sets import workloads
 from warehouse.database.aggregates import percentiles_of, summary_of
 from warehouse.declared.tables import TABLES
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder, user_rows_identity
 from warehouse.home.code_version import code_version
 from warehouse.home.lake import write_table
@@ -245,7 +245,10 @@ def some(parts: list[Product]) -> list[Product]:
     """Return the series; KappaError where there are none."""
     if not parts:
         raise KappaError(
-            "there are no turns yet", "no workload was counted here", "materialize a workload, or run `kappa run`"
+            "there are no turns yet",
+            "no workload was counted here",
+            "materialize a workload, or run `kappa run`",
+            code=ErrorCode.NOT_BUILT,
         )
     return parts
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.declared.tables import GENERATIONS, tables_identity
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError, write_code
 from warehouse.home.generation import (
     DATABASE,
     LAKE,
@@ -110,6 +110,7 @@ class Home:
                 f"{self.path} holds a warehouse of another kappa",
                 "the table generations, which a new state takes over, has other columns",
                 "choose another folder with --home, or move this one away and run `kappa run` again",
+                code=ErrorCode.OTHER_VERSION,
             )
 
     def _has_our_tables(self) -> bool:
@@ -121,7 +122,12 @@ class Home:
         """Raise KappaError where something stands in the place of a link that publishing swaps."""
         for link in (self.current, *(self.path / name for name in (DATABASE, LAKE, REPORT))):
             if link.exists() and not link.is_symlink():
-                raise KappaError(f"{link} is in the way", "kappa keeps a link there", "move it away and run again")
+                raise KappaError(
+                    f"{link} is in the way",
+                    "kappa keeps a link there",
+                    "move it away and run again",
+                    code=ErrorCode.IN_THE_WAY,
+                )
 
     @contextmanager
     def lock(self, what: str) -> Iterator[None]:
@@ -135,7 +141,10 @@ class Home:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise KappaError(
-                    f"{self.path} is in use", f"another kappa process holds its {what} lock", "wait for it to end"
+                    f"{self.path} is in use",
+                    f"another kappa process holds its {what} lock",
+                    "wait for it to end",
+                    code=ErrorCode.IN_USE,
                 ) from error
             yield
 
@@ -204,24 +213,28 @@ class Home:
                 f"{path} is missing",
                 "somebody removed it",
                 "run `kappa run`, with --sample for a sample, to build it again",
+                code=ErrorCode.MISSING,
             )
         if not path.is_file():
             raise KappaError(
                 f"{self.path} has no warehouse yet",
                 "nothing was built there",
                 "run `kappa run --sample`, or `kappa run`",
+                code=ErrorCode.NOT_BUILT,
             )
         if not self._has_our_tables():
             raise KappaError(
                 f"{self.path} holds tables of another kappa",
                 "their columns or units are not those of this one",
                 "run `kappa run`, with --sample for a sample, to build them again",
+                code=ErrorCode.OTHER_VERSION,
             )
         if path.with_name(WAL).exists():
             raise KappaError(
                 f"{path} holds changes that kappa did not make",
                 f"another program opened it for writing and left {WAL}",
                 "close that program and run `kappa run`, with --sample for a sample, to build it again",
+                code=ErrorCode.CHANGED,
             )
         return path
 
@@ -243,7 +256,10 @@ class Home:
             number = int(warehouse.meta["generation"])
             if number <= max(self.numbers(), default=0) and self._warehouse_of(number) != warehouse.identity:
                 raise KappaError(
-                    f"generation {number} exists already", "another run published meanwhile", "run `kappa run` again"
+                    f"generation {number} exists already",
+                    "another run published meanwhile",
+                    "run `kappa run` again",
+                    code=ErrorCode.PUBLISHED_MEANWHILE,
                 )
             self._place(number, warehouse, report)
             self._swap(number)
@@ -358,4 +374,5 @@ def _unwritable(path: Path, error: OSError) -> KappaError:
         f"home folder {path} cannot be written",
         error.strerror or str(error),
         f"free disk space, or {other}" if is_full else other,
+        code=write_code(error),
     )

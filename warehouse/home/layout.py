@@ -6,7 +6,7 @@ import logging
 import os
 from pathlib import Path
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.generation import DATABASE
 
 LAYOUT = 1
@@ -35,7 +35,12 @@ def check_layout(home: Path) -> None:
     if found != str(LAYOUT):
         newer = "choose another folder with --home, or use the newer kappa that made it"
         remedy = "run `kappa run`, which sets it aside and builds anew" if is_older(found) else newer
-        raise KappaError(f"{home} holds a warehouse of layout {found}", f"this kappa uses layout {LAYOUT}", remedy)
+        raise KappaError(
+            f"{home} holds a warehouse of layout {found}",
+            f"this kappa uses layout {LAYOUT}",
+            remedy,
+            code=ErrorCode.OTHER_VERSION,
+        )
 
 
 def set_aside(home: Path) -> Path:
