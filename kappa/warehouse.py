@@ -11,7 +11,7 @@ from pipelines.hardware.questions.question import CritQuestion
 from warehouse.database.engine import checked, matching, read_only
 from warehouse.declared.fields import BLOCK_TOKENS
 from warehouse.declared.tables import TABLES
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.generation import DATABASE
 from warehouse.home.home import Home, home_path
 
@@ -89,11 +89,21 @@ class Warehouse:
         [(63015000000.0,)]
         """
         if name not in TABLES:
-            raise KappaError(f"there is no table {name!r}", f"there are {', '.join(TABLES)}", "name one of them")
+            raise KappaError(
+                f"there is no table {name!r}",
+                f"there are {', '.join(TABLES)}",
+                "name one of them",
+                code=ErrorCode.UNKNOWN_NAME,
+            )
         lacking = [column for column in values if column not in TABLES[name].names]
         if lacking:
             there = ", ".join(TABLES[name].names)
-            raise KappaError(f"{name} has no column {lacking[0]!r}", f"it has {there}", "name one of them")
+            raise KappaError(
+                f"{name} has no column {lacking[0]!r}",
+                f"it has {there}",
+                "name one of them",
+                code=ErrorCode.UNKNOWN_NAME,
+            )
         return matching(self._connection.table(name), values)
 
     def turns(
@@ -143,7 +153,12 @@ class Warehouse:
         [(1,)]
         """
         if block_tokens < 1:
-            raise KappaError(f"block_tokens {block_tokens} is not possible", "a block holds a token", "give 1 or more")
+            raise KappaError(
+                f"block_tokens {block_tokens} is not possible",
+                "a block holds a token",
+                "give 1 or more",
+                code=ErrorCode.USAGE,
+            )
         series = self._series(workload=workload, tokenizer=tokenizer, counting=counting)
         values = {**series, "metric": metric, "population": population}
         if block_tokens in BLOCK_TOKENS:
@@ -186,5 +201,5 @@ class Warehouse:
             known = [row[0] for row in summary.project(column).distinct().order(column).fetchall()]
             if name is not None and name not in known:
                 what, why = f"there is no {column} {name!r} here", f"there are {', '.join(known)}"
-                raise KappaError(what, why, "name one of them")
+                raise KappaError(what, why, "name one of them", code=ErrorCode.UNKNOWN_NAME)
         return names

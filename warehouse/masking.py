@@ -146,7 +146,9 @@ def _mask_one(error: BaseException) -> None:
 
 def _masked_value(value: Any) -> Any:  # noqa: ANN401 - whatever an error carries
     if isinstance(value, str):
-        return masked(value)
+        text = masked(value)
+        # What has no secret stays the object it is: a code is more than its text.
+        return value if text == value else text
     return type(value)(map(_masked_value, value)) if type(value) in (list, tuple) else value
 
 

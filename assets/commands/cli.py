@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from assets import interrupts
 from assets.commands.crit.options import add_crit_options
-from warehouse.errors import KappaError, UsageError
+from warehouse.errors import ErrorCode, KappaError, UsageError, write_code
 from warehouse.masking import MaskedStream, mask_log_records
 from warehouse.versions.installed import package_version
 
@@ -75,7 +75,7 @@ class OneLineParser(argparse.ArgumentParser):
         """Print the usage error and exit with code 2."""
         what, is_split, why = message.partition(": ")
         told = (what, why) if is_split else ("this cannot be understood", message)
-        self.exit(2, f"error: {UsageError(*told, f'see `{self.prog} --help`')}\n")
+        self.exit(2, f"error: {UsageError(*told, f'see `{self.prog} --help`', code=ErrorCode.USAGE)}\n")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -191,18 +191,31 @@ def readable(error: BaseException) -> KappaError:
             return link
         if _is_full_database(link):
             why = f"{link}; the last good state is as it was"
-            return KappaError("Dagster's run history could not be written", why, "free disk space, then run again")
+            return KappaError(
+                "Dagster's run history could not be written",
+                why,
+                "free disk space, then run again",
+                code=ErrorCode.NOT_WRITABLE,
+            )
         if isinstance(link, OSError) and link.errno in _DISK_ERRORS:
             where = f"{link.filename} could not be written" if link.filename else "a file could not be written"
             why = f"{os.strerror(link.errno)}; the last good state is as it was"
-            return KappaError(where, why, "free disk space or mend permissions, then run again")
+            return KappaError(where, why, "free disk space or mend permissions, then run again", code=write_code(link))
         if isinstance(link, OSError) and link.errno == errno.ENAMETOOLONG:
             return KappaError(
-                f"{str(link.filename)[:60]}... cannot be used", "the name is too long", "choose a shorter one"
+                f"{str(link.filename)[:60]}... cannot be used",
+                "the name is too long",
+                "choose a shorter one",
+                code=ErrorCode.BAD_PATH,
             )
     root = chain[-1]
     why = f"{type(root).__name__}: {str(root).strip().splitlines()[0][:200] if str(root).strip() else 'no message'}"
-    return KappaError("something unexpected happened", why, "run again with --debug and report what it prints")
+    return KappaError(
+        "something unexpected happened",
+        why,
+        "run again with --debug and report what it prints",
+        code=ErrorCode.UNEXPECTED,
+    )
 
 
 def _is_full_database(error: BaseException) -> bool:

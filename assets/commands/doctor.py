@@ -19,7 +19,7 @@ from pipelines.steps.inputs import code_version
 from pipelines.vocab.specs import tokenizer_spec
 from pipelines.workloads.sets import workloads
 from warehouse.declared.formats import quantity
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.hardware_rows.tokenizer_names import tokenizer_names
 from warehouse.home.home import Home, home_path
 from warehouse.masking import masked
@@ -117,7 +117,9 @@ def _revision(repo_id: str) -> str:
     from pipelines.fetch.hub import hub_failure, unreachable  # noqa: PLC0415
 
     if constants.HF_HUB_OFFLINE:
-        raise KappaError(f"{repo_id} was not asked", "HF_HUB_OFFLINE is set", "unset it to ask the Hub")
+        raise KappaError(
+            f"{repo_id} was not asked", "HF_HUB_OFFLINE is set", "unset it to ask the Hub", code=ErrorCode.OFFLINE
+        )
     guard_client()
     try:
         info = HfApi().dataset_info(repo_id, revision="main", timeout=5)

@@ -14,7 +14,7 @@ from warehouse.database.engine import fetch, first_line, read_only
 from warehouse.database.spill import left_spilled
 from warehouse.declared.formats import quantity
 from warehouse.declared.tables import TABLES
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.hardware_rows.reference_tables import USER_TABLES
 from warehouse.hardware_rows.rows import FOLDER, load_reference, unread_files, user_files, user_folder
 from warehouse.home.generation import DATABASE, LAKE, NOTE, REPORT
@@ -65,7 +65,12 @@ def beside_own_rows(home: Home) -> str:
     unread = unread_files(user_folder(home.path))
     if unread:
         what = ", ".join(error.what.removesuffix(" is not read") for error in unread)
-        raise KappaError(f"{what} {'is' if len(unread) == 1 else 'are'} not read", unread[0].why, unread[0].remedy)
+        raise KappaError(
+            f"{what} {'is' if len(unread) == 1 else 'are'} not read",
+            unread[0].why,
+            unread[0].remedy,
+            code=unread[0].code,
+        )
     return "nothing"
 
 
@@ -78,7 +83,12 @@ def warehouse(home: Home) -> str:
     note = home.current_note()
     if note is None:
         if home.current.is_symlink():
-            raise KappaError(f"{home.current} leads nowhere", "its generation or note is gone", "run `kappa run` again")
+            raise KappaError(
+                f"{home.current} leads nowhere",
+                "its generation or note is gone",
+                "run `kappa run` again",
+                code=ErrorCode.MISSING,
+            )
         return "none yet: `kappa run --sample` or `kappa run` builds one"
     _whole(home, note, DATABASE)
     kind = "sample" if note["is_sample"] else "real data sets"
@@ -89,7 +99,9 @@ def warehouse(home: Home) -> str:
 def _whole(home: Home, note: dict[str, Any], part: str) -> None:
     """Raise KappaError if files of that part differ from those published; the message names each."""
     if found := home.faults(part):
-        raise KappaError(f"{home.current.resolve()} is not whole", "; ".join(found), _again(note))
+        raise KappaError(
+            f"{home.current.resolve()} is not whole", "; ".join(found), _again(note), code=ErrorCode.DAMAGED
+        )
 
 
 def _again(note: dict[str, Any]) -> str:
@@ -109,7 +121,7 @@ def _rows(home: Home, note: dict[str, Any]) -> dict[str, int]:
     except KappaError:
         raise
     except Exception as error:
-        raise KappaError(f"{path} is damaged", first_line(error), _again(note)) from error
+        raise KappaError(f"{path} is damaged", first_line(error), _again(note), code=ErrorCode.DAMAGED) from error
 
 
 def lake(home: Home) -> str:
@@ -149,7 +161,7 @@ def generations(home: Home) -> str:
     for number in home.numbers():
         folder = home.generations / str(number)
         if not (folder / NOTE).is_file():
-            raise KappaError(f"{folder} is not whole", f"it has no {NOTE}", "move it away")
+            raise KappaError(f"{folder} is not whole", f"it has no {NOTE}", "move it away", code=ErrorCode.DAMAGED)
         parts.append(f"{number} ({_size(folder.rglob('*'))})")
     if not parts:
         return "none yet"
@@ -179,7 +191,12 @@ def left_over(home: Home) -> str:
     stale, runs = [*drafts, *home.left_over(), *left_spilled()], _open_runs(home)
     if stale or runs:
         what = f"{len(stale)} stale folders and files ({_size(stale)}) and {runs} unfinished runs are left"
-        raise KappaError(what, "a run was killed", "the next `kappa run` takes them away and goes on from there")
+        raise KappaError(
+            what,
+            "a run was killed",
+            "the next `kappa run` takes them away and goes on from there",
+            code=ErrorCode.LEFT_OVER,
+        )
     return "nothing"
 
 
@@ -195,7 +212,12 @@ def _open_runs(home: Home) -> int:
             contextlib.closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)) as connection,
         ):
             return int(connection.execute(OPEN_RUNS).fetchone()[0])
-    raise KappaError(f"{path} cannot be read", "SQLite does not open it", "mend permissions, or move it away")
+    raise KappaError(
+        f"{path} cannot be read",
+        "SQLite does not open it",
+        "mend permissions, or move it away",
+        code=ErrorCode.NOT_READABLE,
+    )
 
 
 def _size(paths: Iterable[Path]) -> str:

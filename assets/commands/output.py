@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError, write_code
 from warehouse.home.atomic import whole
 from warehouse.home.home import home_path
 
@@ -26,7 +26,7 @@ def output_path(options: argparse.Namespace) -> Path | None:
     for place in (os.path.abspath, os.path.realpath):
         if Path(place(output)).is_relative_to(place(home)):
             why = f"it is in the home folder {home}, which is kappa's own"
-            raise KappaError(f"{output} cannot be written", why, "choose another --output")
+            raise KappaError(f"{output} cannot be written", why, "choose another --output", code=ErrorCode.BAD_PATH)
     return output
 
 
@@ -42,4 +42,6 @@ def written(output: Path) -> Iterator[IO[bytes]]:
             yield stream
     except OSError as error:
         why = error.strerror or str(error)
-        raise KappaError(f"{output} cannot be written", why, "choose another --output") from error
+        raise KappaError(
+            f"{output} cannot be written", why, "choose another --output", code=write_code(error)
+        ) from error

@@ -12,7 +12,7 @@ from assets import interrupts
 from assets.commands.output import output_path
 from assets.commands.terminal import chosen_format, write_rows
 from warehouse.database.engine import read_only, stream
-from warehouse.errors import KappaError, UsageError
+from warehouse.errors import ErrorCode, KappaError, UsageError
 from warehouse.home.home import Home, home_path
 
 BATCH_ROWS = 1 << 16
@@ -33,22 +33,36 @@ def sql(options: argparse.Namespace) -> int:
             write_rows(reader, reader.schema, form, output)
         except (OverflowError, pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
             why, remedy = str(error), "cast the column to VARCHAR, or choose another --format"
-            raise KappaError("a value of the result cannot be written", why, remedy) from error
+            raise KappaError(
+                "a value of the result cannot be written", why, remedy, code=ErrorCode.UNWRITABLE_VALUE
+            ) from error
     return 0
 
 
 def _query(options: argparse.Namespace) -> str:
     if options.query and options.file:
-        raise UsageError("two queries are given", "one as text and one by --file", "give one of them")
+        raise UsageError(
+            "two queries are given", "one as text and one by --file", "give one of them", code=ErrorCode.SEVERAL_QUERIES
+        )
     try:
         text = options.query or (Path(options.file).read_text("utf8") if options.file else _standard_input())
     except OSError as error:
-        raise KappaError(f"{options.file} cannot be read", error.strerror or str(error), "check the path") from error
+        raise KappaError(
+            f"{options.file} cannot be read",
+            error.strerror or str(error),
+            "check the path",
+            code=ErrorCode.NOT_READABLE,
+        ) from error
     except UnicodeDecodeError as error:
-        raise KappaError(f"{options.file or 'standard input'} is no text", str(error), "give UTF-8") from error
+        raise KappaError(
+            f"{options.file or 'standard input'} is no text", str(error), "give UTF-8", code=ErrorCode.NOT_TEXT
+        ) from error
     if not text.strip("; \t\r\n"):
         raise UsageError(
-            "there is no query", "neither text nor --file nor standard input holds one", "try `kappa sql 'SHOW TABLES'`"
+            "there is no query",
+            "neither text nor --file nor standard input holds one",
+            "try `kappa sql 'SHOW TABLES'`",
+            code=ErrorCode.NO_QUERY,
         )
     return _valid(str(text), options.file or ("the query" if options.query else "standard input"))
 
@@ -59,7 +73,7 @@ def _valid(text: str, source: str) -> str:
         text.encode("utf8")
     except UnicodeEncodeError as error:
         why = f"byte 0x{ord(text[error.start]) & 0xFF:02x} in position {error.start} is none of UTF-8"
-        raise KappaError(f"{source} is no text", why, "give UTF-8") from error
+        raise KappaError(f"{source} is no text", why, "give UTF-8", code=ErrorCode.NOT_TEXT) from error
     return text
 
 

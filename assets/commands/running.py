@@ -19,7 +19,7 @@ from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
 from pipelines.workloads.sets import workload, workloads
 from warehouse.database.spill import remove_left_spilled
 from warehouse.declared.formats import cell, number
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.generation import REPORT, replace_report
 from warehouse.home.home import Home, home_path
 
@@ -166,7 +166,10 @@ def refresh(options: argparse.Namespace) -> int:
     note = home.current_note() or {}
     if note.get("is_sample"):
         raise KappaError(
-            f"{home.path} holds the sample", "it has nothing upstream", "run `kappa run` for the real data sets"
+            f"{home.path} holds the sample",
+            "it has nothing upstream",
+            "run `kappa run` for the real data sets",
+            code=ErrorCode.IS_SAMPLE,
         )
     series: list[tuple[str, str, str]] = [tuple(entry) for entry in note["series"]]
     if options.check:
@@ -187,7 +190,12 @@ def changed_files(home: Home) -> list[str]:
 
     hub, changed = HuggingFaceHub(), []
     if hub.is_offline:
-        raise KappaError("what changed upstream cannot be told", "HF_HUB_OFFLINE is set", "unset it and ask again")
+        raise KappaError(
+            "what changed upstream cannot be told",
+            "HF_HUB_OFFLINE is set",
+            "unset it and ask again",
+            code=ErrorCode.OFFLINE,
+        )
     with kappa.open(home.path) as warehouse:
         used = warehouse.table("sources").order("ALL").to_arrow_table().to_pylist()
     for repo_id in dict.fromkeys(row["repo_id"] for row in used):

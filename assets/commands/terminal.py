@@ -19,7 +19,7 @@ import pyarrow as pa
 from assets.commands.output import written
 from assets.commands.screen import text_table
 from warehouse.declared.formats import number, printable, raw
-from warehouse.errors import KappaError, UsageError
+from warehouse.errors import ErrorCode, KappaError, UsageError
 
 SHOWN_ROWS = 1000
 FORMATS_BY_SUFFIX = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
@@ -41,7 +41,10 @@ def chosen_format(given: str | None, output: Path | None) -> str:
     if suffix not in FORMATS_BY_SUFFIX:
         known = ", ".join(f"{known} ({form})" for known, form in FORMATS_BY_SUFFIX.items())
         raise UsageError(
-            f"{output} names no format", f"the suffixes are {known}", "choose one of them, or add --format"
+            f"{output} names no format",
+            f"the suffixes are {known}",
+            "choose one of them, or add --format",
+            code=ErrorCode.USAGE,
         )
     return FORMATS_BY_SUFFIX[suffix]
 
@@ -78,7 +81,9 @@ def write_rows(
 def _text_output(output: Path | None) -> Iterator[IO[str]]:
     if output is None:
         if sys.stdout is None:
-            raise KappaError("nothing can be shown", "standard output is closed", "add --output FILE")
+            raise KappaError(
+                "nothing can be shown", "standard output is closed", "add --output FILE", code=ErrorCode.NO_OUTPUT
+            )
         yield sys.stdout
         sys.stdout.flush()
         return
@@ -160,7 +165,9 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, output:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     if output is None:
-        raise KappaError("Parquet needs a file", "it is not text for a terminal", "add --output FILE")
+        raise KappaError(
+            "Parquet needs a file", "it is not text for a terminal", "add --output FILE", code=ErrorCode.NEEDS_FILE
+        )
     with written(output) as stream, pq.ParquetWriter(stream, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)

@@ -1,4 +1,4 @@
-"""Generated pages: tables, the command line, and the printed values and formulae of docs/kappa-crit.md.
+"""Pages that cannot go stale: tables, command line, codes of errors, and the generated parts of docs/kappa-crit.md.
 
 `python -m assets.docs.pages` writes them; `python -m assets.docs.pages --check` fails if one differs.
 """
@@ -14,6 +14,7 @@ from assets.commands.cli import build_parser
 from assets.docs.sections import with_sections
 from warehouse.declared.dictionary import dictionary
 from warehouse.declared.tables import TABLES
+from warehouse.errors import ErrorCode
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs"
 INTRODUCTION = (
@@ -25,13 +26,18 @@ EXIT_CODES = (
     "0 done; 1 an error, told in one line `error: what, why, what to do`; 2 wrong usage; "
     "10 `kappa refresh --check` found that a file that is used changed; 130 interrupted."
 )
+ERRORS = (
+    "Generated from `warehouse/errors.py` by `make docs`. A program reads `error.code` of a `kappa.KappaError`, "
+    "a string and a `kappa.ErrorCode`: the words of an error may change, its code does not. "
+    "The command line shows the words alone.\n"
+)
 
 
 def pages() -> dict[str, str]:
     """Return the generated pages by file name."""
     sections = with_sections((FOLDER / "kappa-crit.md").read_text("utf8"))
     tables = "\n".join(["# Tables\n", INTRODUCTION, dictionary(*TABLES.values())]) + "\n"
-    return {"tables.md": tables, "commands.md": _commands(), "kappa-crit.md": sections}
+    return {"tables.md": tables, "commands.md": _commands(), "errors.md": _errors(), "kappa-crit.md": sections}
 
 
 def _commands() -> str:
@@ -45,6 +51,11 @@ def _commands() -> str:
                 parts += [f"\n## kappa {name}\n", "```", command.format_help().rstrip(), "```"]
     parts += ["\n## Exit codes\n", EXIT_CODES]
     return "\n".join(parts) + "\n"
+
+
+def _errors() -> str:
+    rows = "".join(f"| `{code}` | {code.meaning} |\n" for code in ErrorCode)
+    return f"# Errors\n\n{ERRORS}\n| code | what happened |\n|---|---|\n{rows}"
 
 
 def main() -> int:

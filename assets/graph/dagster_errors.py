@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.masking import MaskedStream
 
 # Dagster prints this before it raises the same error.
@@ -39,7 +39,10 @@ def in_our_words() -> Iterator[None]:
         raise KeyboardInterrupt from error
     except DagsterAssetCheckFailedError as error:
         raise KappaError(
-            "a blocking check failed", str(error), "nothing was published; look at the rows in `make dev`"
+            "a blocking check failed",
+            str(error),
+            "nothing was published; look at the rows in `make dev`",
+            code=ErrorCode.CHECK_FAILED,
         ) from error
 
 

@@ -7,7 +7,7 @@ import dagster as dg
 from pipelines.fetch.hub import Hub, HuggingFaceHub, SampleHub
 from pipelines.generated.writing import sample_revision, write_sample
 from pipelines.workloads.sets import samples
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.home import Home, home_path
 from warehouse.home.staging import Staging
 
@@ -50,4 +50,5 @@ def refuse_sample_over_real(home: Home) -> None:
             f"{home.path} holds results of the real data sets",
             "a sample would take their place",
             "give the sample a folder of its own with --home",
+            code=ErrorCode.SAMPLE_OVER_REAL,
         )

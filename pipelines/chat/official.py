@@ -19,7 +19,7 @@ from pipelines.chat.templates import ROLE_OF
 from pipelines.counting.engines import Counter, Ids
 from pipelines.sessions.writing import ASSISTANT, SYSTEM, TOOL, USER
 from pipelines.vocab.specs import TokenizerSpec
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 Pair = tuple[int, int]
 Chat = Sequence[tuple[int, str]]
@@ -86,7 +86,9 @@ def require_facts(spec: TokenizerSpec, official: Official) -> None:
             real = official.chat_turn(chat, end, before)
             if counted != real:
                 why = f"its template has K, T = {real} for {chat[:end]!r}, the facts give {counted}"
-                raise KappaError(f"tokenizers/{spec.name}.toml is not usable", why, "correct its [template]")
+                raise KappaError(
+                    f"tokenizers/{spec.name}.toml is not usable", why, "correct its [template]", code=ErrorCode.BAD_TOML
+                )
             before = end
 
 

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 if TYPE_CHECKING:
     import httpx2
@@ -117,7 +117,9 @@ def _refuse_odd_listing(folder: str, revision: str, path: str, sha256: str | Non
         return
     if stated is not None and (_SHA256.fullmatch(str(stated)) is None or stated != (sha256 or stated)):
         why = f"it states the sha256 {str(stated)[:12]!r} for {path}"
-        raise KappaError(f"{kept} is not the Hub's listing", why, "remove it and run again")
+        raise KappaError(
+            f"{kept} is not the Hub's listing", why, "remove it and run again", code=ErrorCode.CACHE_DAMAGED
+        )
 
 
 def named_by_hash(blob: Path) -> str | None:
@@ -149,4 +151,6 @@ def _named_by_us(response: httpx2.Response) -> None:
 
 def _refused(where: str, what: str, value: str) -> KappaError:
     why = f"{value[:80]!r} could lead out of the Hub's cache; nothing was written"
-    return KappaError(f"{where} answered with a {what} that is none", why, "check HF_ENDPOINT and proxies")
+    return KappaError(
+        f"{where} answered with a {what} that is none", why, "check HF_ENDPOINT and proxies", code=ErrorCode.UNSAFE_NAME
+    )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pipelines.fetch.cache import download, forget, guard_client, named_by_hash, require_commit
 from pipelines.io.verified import sha256_of
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError, write_code
 from warehouse.masking import masked
 
 if TYPE_CHECKING:
@@ -170,13 +170,14 @@ class HuggingFaceHub:
             if size == file.bytes and sha256 == (file.sha256 or sha256):
                 return FetchedFile(repo_id, revision, file.path, local, size, sha256)
             if self.is_offline:
-                raise KappaError(f"{what} is damaged in the cache", *_OFFLINE)
+                raise KappaError(f"{what} is damaged in the cache", *_OFFLINE, code=ErrorCode.CACHE_DAMAGED)
             _patiently(what, partial(forget, local, file.path, file.sha256))
             LOG.warning("%s arrived damaged (try %d of 2)", what, attempt)
         raise KappaError(
             f"{what} arrived damaged twice",
             f"size {size:,} bytes or sha256 {sha256[:12]} is not what the Hub states",
             "check the connection or proxy and run again; nothing of it was used",
+            code=ErrorCode.DOWNLOAD_DAMAGED,
         )
 
 
@@ -231,7 +232,7 @@ def _cached_revision(repo_id: str) -> str:
 
 
 def _not_cached(repo_id: str) -> KappaError:
-    return KappaError(f"{repo_id} is not in the cache", *_OFFLINE)
+    return KappaError(f"{repo_id} is not in the cache", *_OFFLINE, code=ErrorCode.NOT_CACHED)
 
 
 _OFFLINE = ("HF_HUB_OFFLINE is set", "unset it and run again, or use `kappa run --sample`")
@@ -268,14 +269,21 @@ def hub_failure(what: str, error: Exception) -> KappaError | None:
             f"{what} is gated",
             "the Hub asks for an account that accepted its licence",
             "accept the licence on its page and set HF_TOKEN",
+            code=ErrorCode.HUB_GATED,
         )
     if isinstance(error, hub_errors.RepositoryNotFoundError | hub_errors.RevisionNotFoundError):
         return KappaError(
-            f"{what} is not on the Hub", "it is gone, renamed or private", "check HF_ENDPOINT and HF_TOKEN"
+            f"{what} is not on the Hub",
+            "it is gone, renamed or private",
+            "check HF_ENDPOINT and HF_TOKEN",
+            code=ErrorCode.HUB_MISSING,
         )
     if isinstance(error, hub_errors.EntryNotFoundError) and not isinstance(error, hub_errors.LocalEntryNotFoundError):
         return KappaError(
-            f"{what} is not in the repository", "the file was moved or removed", "look at its page on the Hub"
+            f"{what} is not in the repository",
+            "the file was moved or removed",
+            "look at its page on the Hub",
+            code=ErrorCode.HUB_FILE_MISSING,
         )
     if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
         return (
@@ -283,6 +291,7 @@ def hub_failure(what: str, error: Exception) -> KappaError | None:
                 f"{what} could not be stored",
                 error.strerror or str(error),
                 "free some disk space, or set HF_HOME to another disk",
+                code=write_code(error),
             )
             if error.errno in _DISK_ERRORS
             else None
@@ -300,6 +309,7 @@ def unreachable(what: str, error: Exception) -> KappaError:
         f"{what} could not be fetched",
         f"the Hub at {masked(endpoint)} did not answer ({_brief(error)})",
         "check the connection or HF_ENDPOINT, or use `kappa run --sample`",
+        code=ErrorCode.HUB_UNREACHABLE,
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError, write_code
 from warehouse.versions.reached_code import code_of
 
 # Yields each file of a repository: its path there, and its content.
@@ -52,6 +52,7 @@ def write_sample(root: Path, samples: Samples, seed: int = DEFAULT_SEED) -> Path
             "the sample cannot be written",
             f"{root}: {error.strerror or error}",
             "free space there or give another --home",
+            code=write_code(error),
         ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -66,7 +67,12 @@ def sample_revision(root: Path) -> str:
     """
     digests = _hash_files(root)
     if not digests:
-        raise KappaError("no sample found", f"{root} holds no files", "write it first with kappa run --sample")
+        raise KappaError(
+            "no sample found",
+            f"{root} holds no files",
+            "write it first with kappa run --sample",
+            code=ErrorCode.NOT_BUILT,
+        )
     lines = "".join(f"{digest}  {path}\n" for path, digest in digests.items())
     return hashlib.sha256(lines.encode()).hexdigest()[:40]
 
@@ -78,7 +84,9 @@ def _write_files(root: Path, samples: Samples, seed: int) -> None:
             path = root / repo_id / name
             if path.exists() and path.read_bytes() != content:
                 why = "two sets have a sample of it"
-                raise KappaError(f"{repo_id}/{name} cannot be written", why, "let both generate the same")
+                raise KappaError(
+                    f"{repo_id}/{name} cannot be written", why, "let both generate the same", code=ErrorCode.NAME_CLASH
+                )
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
@@ -123,7 +131,10 @@ def _refuse_foreign(root: Path) -> None:
     is_ours = (root / MARKER).is_file() or not root.exists() or (root.is_dir() and not any(root.iterdir()))
     if not is_ours:
         raise KappaError(
-            "the sample cannot be written", f"{root} holds other files", "move them or give another --home"
+            "the sample cannot be written",
+            f"{root} holds other files",
+            "move them or give another --home",
+            code=ErrorCode.IN_THE_WAY,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warehouse.errors import UsageError
+from warehouse.errors import ErrorCode, UsageError
 from warehouse.hardware_rows.units import parse_quantity
 
 # Above any link, and far below infinity in floating point. The least is one bit.
@@ -29,5 +29,6 @@ def parse_bytes_per_s(text: str) -> float:
             f"bandwidth {text!r} is not understood",
             "it needs a unit and a number of at least one bit per second",
             "write it like 15GB/s, 12GiB/s or 400Gb/s",
+            code=ErrorCode.USAGE,
         )
     return rate

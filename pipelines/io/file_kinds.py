@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 T = TypeVar("T")
 JSON, PARQUET = "JSON as UTF-8 text", "Parquet"
@@ -60,7 +60,7 @@ def require_kind(path: str, local: Path, expected: str) -> None:
         found = kind_of_file(handle.read(_HEAD_BYTES))
     own = {JSON: "is JSON", PARQUET: "is a Parquet file"}[expected]
     if found and found[0] != own:
-        raise KappaError(f"{path} {found[0]}", f"{expected} is expected", found[1])
+        raise KappaError(f"{path} {found[0]}", f"{expected} is expected", found[1], code=ErrorCode.WRONG_KIND)
 
 
 def told(path: str, items: Iterable[T]) -> Iterator[T]:
@@ -82,4 +82,4 @@ def told(path: str, items: Iterable[T]) -> Iterator[T]:
 def unreadable(path: str, error: BaseException, what: str) -> KappaError:
     """Return the error for an unreadable file."""
     why = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return KappaError(f"{path} {what}", why, "fetch it again, or tell its owner")
+    return KappaError(f"{path} {what}", why, "fetch it again, or tell its owner", code=ErrorCode.BAD_FILE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 _State = tuple[int, int, int, int, int]
 
@@ -51,4 +51,6 @@ def _state(path: Path) -> _State | None:
 
 
 def _changed(path: Path, why: str) -> KappaError:
-    return KappaError(f"{path} is not the file that was fetched", why, "run again: it is then fetched anew")
+    return KappaError(
+        f"{path} is not the file that was fetched", why, "run again: it is then fetched anew", code=ErrorCode.CHANGED
+    )

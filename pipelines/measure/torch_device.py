@@ -6,7 +6,7 @@ import importlib
 import time
 from typing import Any
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 # Seconds of products before the timing: clocks and temperature are then those of a long prefill.
 WARM_UP_S = 2.0
@@ -24,13 +24,17 @@ def open_device() -> TorchDevice:
         torch = importlib.import_module("torch")
     except ImportError as error:
         raise KappaError(
-            "nothing was measured", "PyTorch is not installed", "install it on a machine with an accelerator"
+            "nothing was measured",
+            "PyTorch is not installed",
+            "install it on a machine with an accelerator",
+            code=ErrorCode.NO_TORCH,
         ) from error
     if not torch.cuda.is_available():
         raise KappaError(
             "nothing was measured",
             f"PyTorch {torch.__version__} sees no accelerator",
             "run this on a machine that has one, with a PyTorch built for it",
+            code=ErrorCode.NO_ACCELERATOR,
         )
     return TorchDevice(torch)
 

@@ -18,7 +18,7 @@ from pipelines.steps.tables import STAGED, read_table, table_identity, table_of
 from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.database.build import build_database
 from warehouse.declared.tables import GENERATIONS, TABLES
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.generation import DATABASE, LAKE
 from warehouse.home.home import Home
 from warehouse.home.lake import files_of, write_lake
@@ -61,7 +61,10 @@ def _current_table(staging: Staging, table: str) -> Product:
     product = staging.require(table_name(table))
     if product.identity != table_identity(staging, table):
         raise KappaError(
-            f"table {table} is stale", "what it is made from changed since", "materialize it first, or run `kappa run`"
+            f"table {table} is stale",
+            "what it is made from changed since",
+            "materialize it first, or run `kappa run`",
+            code=ErrorCode.STALE,
         )
     return product
 

@@ -18,7 +18,7 @@ from pipelines.steps.inputs import turns_inputs
 from pipelines.steps.product_names import tokenizer_name, turns_name
 from pipelines.steps.turn_products import counted, turn_notes, write_turns
 from pipelines.workloads.declaration import Workload
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
 
@@ -41,7 +41,8 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
         distrust(staging, tokenizer, file.fingerprint)
         why = "the comparison of whole prompts found what the sample of texts did not"
         what = f"{counts.meta['engine']} miscounts {found.wrong_texts:,} messages of {workload.name} with {tokenizer}"
-        raise KappaError(what, why, "run again: Hugging Face's engine then counts everything for this tokenizer")
+        remedy = "run again: Hugging Face's engine then counts everything for this tokenizer"
+        raise KappaError(what, why, remedy, code=ErrorCode.MISCOUNT)
     with staging.build(name, inputs=inputs) as draft:
         sessions = pq.read_table(conversations.file(SESSIONS))
         write_turns(draft, found.turns, sessions, (workload.name, tokenizer, "chat"))

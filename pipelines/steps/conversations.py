@@ -13,7 +13,7 @@ from pipelines.sessions.writing import SessionsWriter
 from pipelines.steps.inputs import conversations_inputs
 from pipelines.steps.product_names import conversations_name, raw_name
 from pipelines.workloads.declaration import InputFile, Workload
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
 
@@ -75,10 +75,11 @@ def _require_some(writer: SessionsWriter, workload: Workload) -> None:
     for path, records in writer.records.items():
         unread = sum(rejects.counts[path, reason] for reason in UNREAD)
         if path in rejects.first and unread == records:
-            raise KappaError(f"{path} of {workload.name} holds no whole record", rejects.first[path].detail, remedy)
+            what = f"{path} of {workload.name} holds no whole record"
+            raise KappaError(what, rejects.first[path].detail, remedy, code=ErrorCode.NO_RECORD)
         if not records:
             LOG.warning("%s: %s holds no record", workload.name, path)
     if not writer.kept:
         first = next(iter(rejects.first.values()), None)
         why = f"all {rejects.records:,} are rejected, the first one: {first.detail}" if first else "its files are empty"
-        raise KappaError(f"{workload.name} holds no usable record", why, remedy)
+        raise KappaError(f"{workload.name} holds no usable record", why, remedy, code=ErrorCode.NO_RECORD)

@@ -11,7 +11,7 @@ from pipelines.steps.product_names import raw_name, tokenizer_name
 from pipelines.vocab.files import TokenizerFile, fetch_tokenizer
 from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec
 from pipelines.workloads.declaration import Workload
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
 
@@ -37,6 +37,7 @@ def fetch_raw(staging: Staging, workload: Workload, hub: Hub) -> Product:
                 f"{workload.repo_id} has no file {path}",
                 f"at commit {revision[:12]} it is not there",
                 "look at its page",
+                code=ErrorCode.HUB_FILE_MISSING,
             )
         files.append(hub.fetch(workload.repo_id, revision, known[path]))
     return _noted(staging, workload, revision, files, is_sample=hub.is_sample)

@@ -9,7 +9,7 @@ from pipelines.steps.distrust import is_distrusted
 from pipelines.steps.inputs import conversations_inputs, counts_inputs, turns_inputs
 from pipelines.steps.product_names import conversations_name, tokenizer_name
 from pipelines.workloads.sets import workloads
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
 
@@ -33,7 +33,10 @@ def some(parts: list[Product]) -> list[Product]:
     """Return the series; KappaError where there are none."""
     if not parts:
         raise KappaError(
-            "there are no turns yet", "no workload was counted here", "materialize a workload, or run `kappa run`"
+            "there are no turns yet",
+            "no workload was counted here",
+            "materialize a workload, or run `kappa run`",
+            code=ErrorCode.NOT_BUILT,
         )
     return parts
 

@@ -13,7 +13,7 @@ from pipelines.steps.product_names import conversations_name, counts_name, turns
 from pipelines.turns.derivation import Turns
 from pipelines.turns.tables import empty_turns, turns_table
 from pipelines.workloads.declaration import Workload
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Draft, Product
 from warehouse.home.staging import Staging
 
@@ -27,7 +27,7 @@ def counted(staging: Staging, workload: Workload, tokenizer: str) -> tuple[Produ
     conversations = staging.require(conversations_name(workload.name))
     if counts.meta["conversations"] != conversations.identity:
         why, remedy = "they belong to an older state of the conversations", "materialize them first, or run `kappa run`"
-        raise KappaError(f"{counts.name} are stale", why, remedy)
+        raise KappaError(f"{counts.name} are stale", why, remedy, code=ErrorCode.STALE)
     return counts, conversations
 
 

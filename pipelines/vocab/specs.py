@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError, ValidationInfo
 from pydantic.dataclasses import dataclass
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.hardware_rows.tokenizer_names import tokenizer_folder, tokenizer_names
 
 TemplateFamily = Literal["llama-3.1", "qwen3"]
@@ -181,7 +181,12 @@ def tokenizer_specs(folder: Path | None = None) -> dict[str, TokenizerSpec]:
     place = folder or tokenizer_folder()
     specs = {name: _read_spec(place / f"{name}.toml") for name in tokenizer_names(place)}
     if not specs:
-        raise KappaError("no tokenizers are described", f"{place} holds no .toml file", "install the program again")
+        raise KappaError(
+            "no tokenizers are described",
+            f"{place} holds no .toml file",
+            "install the program again",
+            code=ErrorCode.BAD_TOML,
+        )
     return specs
 
 
@@ -193,7 +198,12 @@ def tokenizer_spec(name: str) -> TokenizerSpec:
     """
     known = tokenizer_names()
     if name not in known:
-        raise KappaError(f"unknown tokenizer {name!r}", f"the known ones are {', '.join(known)}", "choose one of them")
+        raise KappaError(
+            f"unknown tokenizer {name!r}",
+            f"the known ones are {', '.join(known)}",
+            "choose one of them",
+            code=ErrorCode.UNKNOWN_NAME,
+        )
     return _read_spec(tokenizer_folder() / f"{name}.toml")
 
 
@@ -207,7 +217,7 @@ def _read_spec(path: Path) -> TokenizerSpec:
         why = _first_words(error)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         why = getattr(error, "strerror", None) or str(error)
-    raise KappaError(f"{path} is not usable", why, "correct the file")
+    raise KappaError(f"{path} is not usable", why, "correct the file", code=ErrorCode.BAD_TOML)
 
 
 _WORDS = {

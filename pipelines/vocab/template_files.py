@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipelines.fetch.cache import download
 from pipelines.vocab.files import TokenizerFile
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 _LOG = logging.getLogger("kappa")
 _CONFIG, _OWN_FILE = "tokenizer_config.json", "chat_template.jinja"
@@ -35,7 +35,12 @@ def chat_template(file: TokenizerFile) -> str:
         )  # fmt: skip
     if spec.template.file is None:
         why = f"{file.repo_id} has none with sha256 {spec.template.sha256}, and none came with this program"
-        raise KappaError(f"no chat template for tokenizer {spec.name}", why, f"correct tokenizers/{spec.name}.toml")
+        raise KappaError(
+            f"no chat template for tokenizer {spec.name}",
+            why,
+            f"correct tokenizers/{spec.name}.toml",
+            code=ErrorCode.NO_TEMPLATE,
+        )
     return spec.template.file.read_text("utf-8")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from warehouse.database.engine import first_line, in_memory, one_file
 from warehouse.declared.schema import Table, quoted
 from warehouse.declared.tables import TABLES
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.formulas.catalogue import formulas
 from warehouse.formulas.macros import macro
 
@@ -53,7 +53,10 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
             connection.execute("DETACH warehouse")
     except (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.TransactionException) as error:
         raise KappaError(
-            f"{path} could not be written", first_line(error), "free some disk space and run again"
+            f"{path} could not be written",
+            first_line(error),
+            "free some disk space and run again",
+            code=ErrorCode.NOT_WRITABLE,
         ) from error
     path.with_name(path.name + ".wal").unlink(missing_ok=True)
     return rows

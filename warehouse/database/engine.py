@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from warehouse.database.shown_types import shown
 from warehouse.database.spill import spilling
-from warehouse.errors import KappaError, UsageError
+from warehouse.errors import ErrorCode, KappaError, UsageError
 
 if TYPE_CHECKING:
     import duckdb
@@ -76,7 +76,12 @@ def read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             remedy = (
                 "close the program that has it open for writing" if is_held else "run `kappa run` to build it again"
             )
-            raise KappaError(f"{path} cannot be opened", first_line(error), remedy) from error
+            raise KappaError(
+                f"{path} cannot be opened",
+                first_line(error),
+                remedy,
+                code=ErrorCode.IN_USE if is_held else ErrorCode.DAMAGED,
+            ) from error
         with connection:
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
@@ -141,10 +146,18 @@ def stream(
 def _check_one_answer(statements: list[duckdb.Statement]) -> None:
     """Raise UsageError if there is no statement, or if a statement before the last one returns rows."""
     if not statements:
-        raise UsageError("there is no query", "the text holds comments alone", "try `kappa sql 'SHOW TABLES'`")
+        raise UsageError(
+            "there is no query",
+            "the text holds comments alone",
+            "try `kappa sql 'SHOW TABLES'`",
+            code=ErrorCode.NO_QUERY,
+        )
     if any([kind.name for kind in one.expected_result_type] == ["QUERY_RESULT"] for one in statements[:-1]):
         raise UsageError(
-            "the text holds more than one query", "the rows of the last one alone would be shown", "give one at a time"
+            "the text holds more than one query",
+            "the rows of the last one alone would be shown",
+            "give one at a time",
+            code=ErrorCode.SEVERAL_QUERIES,
         )
 
 
@@ -182,7 +195,7 @@ def query_failure(error: Exception, query: str) -> KappaError:
         told = f"{kind}: {found['exception_message']}"
         place = _place(query, *map(int, json.loads(found["location"])))
     remedy = next(remedy for words, remedy in _REMEDIES if words.search(told))
-    return KappaError("the query failed", told + place, remedy)
+    return KappaError("the query failed", told + place, remedy, code=ErrorCode.QUERY_FAILED)
 
 
 def _place(query: str, start: int, size: int) -> str:

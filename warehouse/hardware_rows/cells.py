@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from warehouse.declared import hardware_fields as h
 from warehouse.declared.schema import Field
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.hardware_rows.names import unseen_character
 from warehouse.hardware_rows.units import EXAMPLES, parse_quantity
 
@@ -26,8 +26,10 @@ _KINDS = {
 
 
 def failure(path: Path, row: int, column: str, why: str) -> KappaError:
-    """Return the error for one cell of a file; the header is row 1."""
-    return KappaError(f"{path} is not usable", f"row {row}, column {column}: {why}", "correct the file")
+    """Return the error for one place of a file; the header is row 1."""
+    return KappaError(
+        f"{path} is not usable", f"row {row}, column {column}: {why}", "correct the file", code=ErrorCode.BAD_ROW
+    )
 
 
 def shown(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warehouse.declared.schema import Table
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.hardware_rows.cells import failure, shown, typed_value
 from warehouse.hardware_rows.reference_tables import USER_TABLES
 from warehouse.home.layout import USER_FOLDER
@@ -44,7 +44,7 @@ def user_files(user: Path | None) -> list[Path]:
     paths = [path for path in _shown_files(user) if _is_csv(path)]
     for path in paths:
         if path.name not in _FILES:
-            raise KappaError(f"{path} is not usable", "no table has that name", _CALL_IT)
+            raise KappaError(f"{path} is not usable", "no table has that name", _CALL_IT, code=ErrorCode.MISNAMED_FILE)
     return paths
 
 
@@ -55,7 +55,11 @@ def unread_files(user: Path | None) -> list[KappaError]:
         KappaError: the path is not a folder or cannot be read.
     """
     why, remedy = "own rows are CSV files", f"{_CALL_IT}, or keep it elsewhere"
-    return [KappaError(f"{path} is not read", why, remedy) for path in _shown_files(user) if not _is_csv(path)]
+    return [
+        KappaError(f"{path} is not read", why, remedy, code=ErrorCode.MISNAMED_FILE)
+        for path in _shown_files(user)
+        if not _is_csv(path)
+    ]
 
 
 def _is_csv(path: Path) -> bool:
@@ -66,7 +70,9 @@ def _shown_files(user: Path | None) -> list[Path]:
     try:
         paths = sorted(user.iterdir()) if user and os.path.lexists(user) else []
     except OSError as error:
-        raise KappaError(f"{user} cannot be read", _why(error), "it is the folder of your own rows") from error
+        raise KappaError(
+            f"{user} cannot be read", _why(error), "it is the folder of your own rows", code=ErrorCode.NOT_READABLE
+        ) from error
     return [path for path in paths if not path.name.startswith(".")]
 
 
@@ -114,14 +120,23 @@ def _why(error: OSError) -> str:
 
 def _bytes(path: Path) -> bytes:
     if path.exists() and not path.is_file():
-        raise KappaError(f"{path} cannot be read", "it is no file", "put a CSV file there, or nothing")
+        raise KappaError(
+            f"{path} cannot be read", "it is no file", "put a CSV file there, or nothing", code=ErrorCode.NOT_READABLE
+        )
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise KappaError(f"{path} cannot be read", _why(error), "restore it, or mend its permissions") from error
+        raise KappaError(
+            f"{path} cannot be read", _why(error), "restore it, or mend its permissions", code=ErrorCode.NOT_READABLE
+        ) from error
     if len(data) > MOST_BYTES:
-        raise KappaError(f"{path} is not usable", f"it is longer than {MOST_BYTES:,} bytes", "keep only rows in it")
+        raise KappaError(
+            f"{path} is not usable",
+            f"it is longer than {MOST_BYTES:,} bytes",
+            "keep only rows in it",
+            code=ErrorCode.BAD_FILE,
+        )
     return data
 
 
@@ -130,11 +145,15 @@ def _lines(path: Path, data: bytes) -> list[list[str]]:
         reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
     except UnicodeDecodeError as error:
         row = data.count(b"\n", 0, error.start) + 1
-        raise KappaError(f"{path} cannot be read", f"row {row}: it is not UTF-8", "save it as UTF-8") from error
+        raise KappaError(
+            f"{path} cannot be read", f"row {row}: it is not UTF-8", "save it as UTF-8", code=ErrorCode.NOT_TEXT
+        ) from error
     try:
         return list(reader)
     except csv.Error as error:
-        raise KappaError(f"{path} cannot be read", f"row {reader.line_num}: {error}", "correct the file") from error
+        raise KappaError(
+            f"{path} cannot be read", f"row {reader.line_num}: {error}", "correct the file", code=ErrorCode.BAD_FILE
+        ) from error
 
 
 def _check_header(path: Path, table: Table, header: list[str], *, may_omit: bool) -> None:

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from warehouse.errors import KappaError
+from warehouse.errors import KappaError, write_code
 from warehouse.hardware_rows.reference_tables import REFERENCE
 from warehouse.hardware_rows.rows import check_file, load_reference
 from warehouse.home.atomic import whole
@@ -41,7 +41,9 @@ def put_rows(user: Path, name: str, rows: list[dict[str, Any]], replacing: tuple
             file.write(data)
     except OSError as error:
         why = error.strerror or str(error)
-        raise KappaError(f"{path} could not be written", why, "choose another --home, or free disk space") from error
+        raise KappaError(
+            f"{path} could not be written", why, "choose another --home, or free disk space", code=write_code(error)
+        ) from error
     return path
 
 

@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.contents import contents_of, differences
 
 NOTE = "generation.json"
@@ -36,7 +36,9 @@ def read_note(folder: Path) -> dict[str, Any] | None:
 
 
 def _damaged(folder: Path, why: str) -> KappaError:
-    return KappaError(f"{folder.resolve() / NOTE} is damaged", why, "run `kappa run`, which makes it again")
+    return KappaError(
+        f"{folder.resolve() / NOTE} is damaged", why, "run `kappa run`, which makes it again", code=ErrorCode.DAMAGED
+    )
 
 
 def write_note(folder: Path, note: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from warehouse.declared.tables import tables_identity
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.generation import DATABASE, LAKE, REPORT, WAL, faults, read_note, replace_report
 from warehouse.home.layout import check_layout
 from warehouse.home.mending import mend_note
@@ -71,7 +71,10 @@ class Home:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise KappaError(
-                    f"{self.path} is in use", f"another kappa process holds its {what} lock", "wait for it to end"
+                    f"{self.path} is in use",
+                    f"another kappa process holds its {what} lock",
+                    "wait for it to end",
+                    code=ErrorCode.IN_USE,
                 ) from error
             yield
 
@@ -117,12 +120,14 @@ class Home:
                 f"{path} is missing",
                 "somebody removed it",
                 "run `kappa run`, with --sample for a sample, to build it again",
+                code=ErrorCode.MISSING,
             )
         if not path.is_file():
             raise KappaError(
                 f"{self.path} has no warehouse yet",
                 "nothing was built there",
                 "run `kappa run --sample`, or `kappa run`",
+                code=ErrorCode.NOT_BUILT,
             )
         note = self.current_note()
         # A generation without a note says nothing of its tables.
@@ -131,12 +136,14 @@ class Home:
                 f"{self.path} holds tables of another kappa",
                 "their columns or units are not those of this one",
                 "run `kappa run`, with --sample for a sample, to build them again",
+                code=ErrorCode.OTHER_VERSION,
             )
         if path.with_name(WAL).exists():
             raise KappaError(
                 f"{path} holds changes that kappa did not make",
                 f"another program opened it for writing and left {WAL}",
                 "close that program and run `kappa run`, with --sample for a sample, to build it again",
+                code=ErrorCode.CHANGED,
             )
         return path
 
@@ -158,7 +165,10 @@ class Home:
             number = int(warehouse.meta["generation"])
             if number <= max(self.numbers(), default=0) and self._warehouse_of(number) != warehouse.identity:
                 raise KappaError(
-                    f"generation {number} exists already", "another run published meanwhile", "run `kappa run` again"
+                    f"generation {number} exists already",
+                    "another run published meanwhile",
+                    "run `kappa run` again",
+                    code=ErrorCode.PUBLISHED_MEANWHILE,
                 )
             place(self.generations, number, warehouse, report)
             swap(self.path, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.generation import DATABASE
 
 LAYOUT = 1
@@ -22,7 +22,7 @@ def check_layout(home: Path) -> None:
     if (found or has_warehouse) and found != str(LAYOUT):
         remedy = "choose another folder with --home, or use the kappa that made it"
         what = f"{home} holds a warehouse of layout {found or 'unknown'}"
-        raise KappaError(what, f"this kappa uses layout {LAYOUT}", remedy)
+        raise KappaError(what, f"this kappa uses layout {LAYOUT}", remedy, code=ErrorCode.OTHER_VERSION)
 
 
 def write_mark(home: Path) -> None:

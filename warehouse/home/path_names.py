@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 # DuckDB reads a backslash as a slash and looks for its log at a question mark; SQLite, in which Dagster keeps its
 # history, ends a path at a question mark and decodes a percent sign.
@@ -23,7 +23,12 @@ def check_name(path: Path) -> None:
         why = _why(str(place))
         if why:
             shown = place if len(str(place)) <= MOST_BYTES else f"{str(place)[:60]}..."
-            raise KappaError(f"home folder {shown} cannot be used", why, "choose another one with --home or KAPPA_HOME")
+            raise KappaError(
+                f"home folder {shown} cannot be used",
+                why,
+                "choose another one with --home or KAPPA_HOME",
+                code=ErrorCode.BAD_PATH,
+            )
 
 
 def _why(place: str) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import uuid
 from pathlib import Path
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError, write_code
 from warehouse.home.layout import check_layout, write_mark
 from warehouse.home.path_names import check_name
 from warehouse.home.publishing import CURRENT, LINKS
@@ -39,14 +38,20 @@ def check_links(home: Path) -> None:
     """Raise KappaError where something stands in the place of a link that publishing swaps."""
     for link in (home / CURRENT, *(home / name for name in LINKS)):
         if link.exists() and not link.is_symlink():
-            raise KappaError(f"{link} is in the way", "kappa keeps a link there", "move it away and run again")
+            raise KappaError(
+                f"{link} is in the way",
+                "kappa keeps a link there",
+                "move it away and run again",
+                code=ErrorCode.IN_THE_WAY,
+            )
 
 
 def _unwritable(path: Path, error: OSError) -> KappaError:
     other = "choose another one with --home or KAPPA_HOME"
-    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    code = write_code(error)
     return KappaError(
         f"home folder {path} cannot be written",
         error.strerror or str(error),
-        f"free disk space, or {other}" if is_full else other,
+        f"free disk space, or {other}" if code is ErrorCode.DISK_FULL else other,
+        code=code,
     )

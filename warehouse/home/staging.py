@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.contents import contents_of, differences
 from warehouse.home.locks import hold, remove_unheld
 from warehouse.home.products import CONTENTS, INPUTS, Draft, Inputs, Product, changes, identity_of
@@ -71,7 +71,10 @@ class Staging:
         product = self.newest(name)
         if product is None:
             raise KappaError(
-                f"{name} is missing", "it was never built here", "materialize it first, or run `kappa run`"
+                f"{name} is missing",
+                "it was never built here",
+                "materialize it first, or run `kappa run`",
+                code=ErrorCode.NOT_BUILT,
             )
         return product
 
@@ -203,7 +206,9 @@ class Staging:
                 raise
             self._discard(product.folder)
             why = f"its files were changed since they were written ({' '.join(str(error).split())[:200]})"
-            raise KappaError(f"{product.name} cannot be read", why, "run again: it is then built anew") from error
+            raise KappaError(
+                f"{product.name} cannot be read", why, "run again: it is then built anew", code=ErrorCode.DAMAGED
+            ) from error
 
     def drafts(self) -> list[Path]:
         """Return the folders of drafts, those of living processes and those that killed ones left."""

@@ -29,7 +29,7 @@ from pipelines.hardware.questions.workload_turns import WorkloadTurns, read_turn
 from pipelines.hardware.ratios import paper_ratios, printed_kappa_hw
 from pipelines.hardware.what_if import Setting, TurnCosts, known_cost_models, turn_answer
 from pipelines.hardware.workload_answers import workload_answer
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.formulas import kappa, kv_bytes, serving, weights
 
 T = TypeVar("T")
@@ -72,6 +72,7 @@ def answers(
             f"cost model {question.cost_model} cannot be told here",
             _why_not(sources, rows) or "the paper's basis is 2n",
             "leave out --cost-model, or choose --basis physical",
+            code=ErrorCode.NOTHING_FITS,
         )
     if question.workload is None:
         return [_turn(question, sources, case, setting) for case, setting in settings]
@@ -137,7 +138,12 @@ def tier_bytes_per_s(sources: Sources, basis: str, tier: str) -> float:
     paper = named(sources.paper_links, tier) if basis == "paper" else None
     link = paper or named(sources.links, tier)
     if link is None:
-        raise KappaError(f"--tier {tier} has no rate", "only `kappa measure` knows it", "name a link of `links`")
+        raise KappaError(
+            f"--tier {tier} has no rate",
+            "only `kappa measure` knows it",
+            "name a link of `links`",
+            code=ErrorCode.NOTHING_FITS,
+        )
     return link.bytes_per_s
 
 

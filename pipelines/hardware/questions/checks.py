@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.hardware.questions.question import CritQuestion
-from warehouse.errors import UsageError
+from warehouse.errors import ErrorCode, UsageError
 
 # Beyond every context and every cluster, and far below where numbers stop being exact.
 MOST = 10**12
@@ -14,7 +14,7 @@ def check_question(question: CritQuestion) -> None:
     """Raise UsageError where an option is impossible, or has no effect together with the others."""
     for is_broken, what, why in (*_numbers(question), *_together(question)):
         if is_broken:
-            raise UsageError(what, why, "see `kappa crit --help`")
+            raise UsageError(what, why, "see `kappa crit --help`", code=ErrorCode.USAGE)
     if not question.is_about_turns:
         _check_alone(question)
     if question.workload:
@@ -94,7 +94,7 @@ def _refuse(question: CritQuestion, names: tuple[str, ...], needs: str, why: str
     given = [name for name in names if getattr(question, name) is not None]
     if given:
         named = " and ".join(f"--{name.replace('chunk_tokens', 'chunk').replace('_', '-')}" for name in given)
-        raise UsageError(f"{named} need{'s' * (len(given) == 1)} {needs}", why, remedy)
+        raise UsageError(f"{named} need{'s' * (len(given) == 1)} {needs}", why, remedy, code=ErrorCode.USAGE)
 
 
 def _is_share(value: float | None) -> bool:

@@ -6,7 +6,7 @@ from pipelines.hardware.entities import KappaCrit, Pair, Platform
 from pipelines.hardware.machines import Sources, named
 from pipelines.hardware.questions.question import CritQuestion
 from pipelines.hardware.ratios import fitting_platforms, kappa_crit_rows
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 SECOND_HAND = "secondary"
 
@@ -70,15 +70,24 @@ def _nothing_fits(question: CritQuestion, sources: Sources) -> KappaError:
     names = [name for name in (question.accelerator, question.link) if name]
     if question.basis == "paper" and question.model and question.model not in sources.paper_models:
         has, what = ", ".join(sources.paper_models), question.model
-        return KappaError(f"nothing fits {what}", f"the paper has {has} alone", "leave out --basis paper")
+        return KappaError(
+            f"nothing fits {what}", f"the paper has {has} alone", "leave out --basis paper", code=ErrorCode.NOTHING_FITS
+        )
     if question.basis == "measured" and not sources.measured:
-        return KappaError("nothing fits", "nothing was measured here", "run `kappa measure` on that machine first")
+        return KappaError(
+            "nothing fits",
+            "nothing was measured here",
+            "run `kappa measure` on that machine first",
+            code=ErrorCode.NOT_MEASURED,
+        )
     of_basis = [row for row in sources.platforms if row.basis == question.basis]
     there = {name for row in of_basis for name in (row.accelerator, row.link)}
     lacking = [name for name in names if name not in there]
     if question.basis == "paper" and lacking:
         has, what = ", ".join(sorted(there)), " and ".join(lacking)
-        return KappaError(f"nothing fits {what}", f"the paper has {has} alone", "leave out --basis paper")
+        return KappaError(
+            f"nothing fits {what}", f"the paper has {has} alone", "leave out --basis paper", code=ErrorCode.NOTHING_FITS
+        )
     what = " and ".join(names)
     of = f" on the basis {question.basis}" if question.basis else ", or it is known only second-hand"
     unnamed = [] if question.accelerator else ["--accelerator"]
@@ -87,4 +96,5 @@ def _nothing_fits(question: CritQuestion, sources: Sources) -> KappaError:
         f"nothing fits {what}".rstrip(),
         f"no sourced platform has {what or 'that'}{of}",
         f"name {' and '.join(unnamed)} as well" if unnamed else "leave out --basis",
+        code=ErrorCode.NOTHING_FITS,
     )

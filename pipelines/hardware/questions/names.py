@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pipelines.hardware.machines import Sources
 from pipelines.hardware.questions.question import CritQuestion
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.formulas.kv_bytes import KV_ELEMENT_BYTES
 from warehouse.hardware_rows.names import find_name, nearest_names
 
@@ -56,4 +56,5 @@ def _unknown_name(kind: str, given: str, names: list[str]) -> KappaError:
         f"unknown {kind} {given!r}",
         f"nearest are {', '.join(near)}" if near else "there is none yet",
         f"`kappa sql 'FROM {table}'` lists those of the tables" if table else f"choose one of {', '.join(names)}",
+        code=ErrorCode.UNKNOWN_NAME,
     )

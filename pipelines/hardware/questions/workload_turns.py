@@ -12,7 +12,7 @@ from pipelines.hardware.entities import known
 from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.questions.question import CritQuestion
 from warehouse.database.engine import fetch, read_only
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 Ints = npt.NDArray[np.int64]
 
@@ -46,6 +46,7 @@ def read_turns(database: Path, question: CritQuestion, tokenizer: str) -> Worklo
             f"{workload} has no turns counted as {counting} by {tokenizer}",
             "the home folder does not hold them",
             f"run `kappa run --workload {workload} --tokenizer {tokenizer}`",
+            code=ErrorCode.NOT_BUILT,
         )
     cached, prefill = (table[name].to_numpy() for name in ("cached_tokens", "prefill_tokens"))
     return WorkloadTurns(workload, cached, prefill, samples[workload])

@@ -8,7 +8,7 @@ from functools import cache
 
 from pipelines.generated.writing import Samples
 from pipelines.workloads.declaration import Workload
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 
 @cache
@@ -23,7 +23,12 @@ def workloads() -> dict[str, Workload]:
     found = {one.name: one for one in declared}
     if len(found) < len(declared):
         twice = next(name for name in found if [one.name for one in declared].count(name) > 1)
-        raise KappaError(f"two workloads are named {twice!r}", f"both are in {__path__[0]}", "rename one of them")
+        raise KappaError(
+            f"two workloads are named {twice!r}",
+            f"both are in {__path__[0]}",
+            "rename one of them",
+            code=ErrorCode.NAME_CLASH,
+        )
     return found
 
 
@@ -46,5 +51,10 @@ def workload(name: str) -> Workload:
     """
     known = workloads()
     if name not in known:
-        raise KappaError(f"unknown workload {name!r}", f"known are {', '.join(known)}", "choose one of them")
+        raise KappaError(
+            f"unknown workload {name!r}",
+            f"known are {', '.join(known)}",
+            "choose one of them",
+            code=ErrorCode.UNKNOWN_NAME,
+        )
     return known[name]

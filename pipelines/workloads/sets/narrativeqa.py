@@ -21,7 +21,7 @@ from pipelines.sessions.rejects import Reject
 from pipelines.sessions.writing import SessionsWriter
 from pipelines.workloads.declaration import InputFile, Workload
 from pipelines.workloads.document_records import DocumentSessions
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 SPLITS = ("train", "validation", "test")
 COLUMNS = ("document.id", "document.text", "question.text")
@@ -41,6 +41,7 @@ def select(hub: Hub, repo_id: str, revision: str) -> list[str]:
             f"{repo_id} has no split {missing[0]}",
             f"at {revision[:12]} it has {', '.join(splits) or 'none'}",
             "look at the data set's page: its layout changed",
+            code=ErrorCode.HUB_LAYOUT,
         )
     return [path for split in SPLITS for path in splits[split]]
 
@@ -130,9 +131,19 @@ def _open(file: InputFile) -> pq.ParquetFile:
     for column in COLUMNS:
         outer, inner = column.split(".")
         if column not in paths or outer not in schema.names or not pa.types.is_struct(schema.field(outer).type):
-            raise KappaError(f"{file.path} has no column {column}", f"it has {', '.join(sorted(paths))}"[:200], remedy)
+            raise KappaError(
+                f"{file.path} has no column {column}",
+                f"it has {', '.join(sorted(paths))}"[:200],
+                remedy,
+                code=ErrorCode.HUB_LAYOUT,
+            )
         if not is_text(kind := schema.field(outer).type.field(inner).type):
-            raise KappaError(f"column {column} of {file.path} holds no text", f"its type is {kind}", remedy)
+            raise KappaError(
+                f"column {column} of {file.path} holds no text",
+                f"its type is {kind}",
+                remedy,
+                code=ErrorCode.HUB_LAYOUT,
+            )
     return parquet
 
 

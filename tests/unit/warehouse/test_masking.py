@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.masking import MaskedStream, mask_error, mask_log_records, masked, without_secrets
 
 TOKEN = "hf_" + "aB3" * 10 + "xyz9"  # no account has it
@@ -105,10 +105,11 @@ def test_errors_and_what_led_to_them(endpoint: str, kind: type[Exception]) -> No
                 error.add_note(f"asked {endpoint}")
                 raise RuntimeError(f"first {TOKEN}") from error
         except RuntimeError:
-            raise KappaError(f"{endpoint} is away", TOKEN, "wait")  # noqa: B904 - the context is what is looked at
+            raise KappaError(f"{endpoint} is away", TOKEN, "wait", code=ErrorCode.HUB_UNREACHABLE)  # noqa: B904 - the context is what is looked at
 
     with pytest.raises(KappaError) as caught:
         step()
+    assert caught.value.code is ErrorCode.HUB_UNREACHABLE
     told = "".join(traceback.format_exception(caught.value))
     # 3 errors
     assert told.count("Traceback") == 3

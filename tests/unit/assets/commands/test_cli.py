@@ -23,7 +23,7 @@ from assets.commands.cli import build_parser, main, readable
 from assets.commands.crit import command as crit
 from warehouse.database.build import build_database
 from warehouse.declared.tables import TABLES
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.generation import DATABASE
 from warehouse.home.home import Home, home_path
 from warehouse.versions.installed import package_version
@@ -200,8 +200,8 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("error", "line"),
         [
-            (KappaError("what", "why", "do"), "error: what, why, do\n"),
-            (KappaError("a\nb", "c\t d", "e"), "error: a b, c d, e\n"),
+            (KappaError("what", "why", "do", code=ErrorCode.USAGE), "error: what, why, do\n"),
+            (KappaError("a\nb", "c\t d", "e", code=ErrorCode.USAGE), "error: a b, c d, e\n"),
             (
                 OSError(errno.ENOSPC, "x", "/a/b"),
                 (
@@ -242,7 +242,7 @@ class TestErrors:
     def test_the_cause_is_told(self) -> None:
         """Of a chain, the KappaError that a framework wrapped; of others the disk error, else the root."""
         wrapped = RuntimeError("step failed")
-        wrapped.__cause__ = KappaError("a", "b", "c")
+        wrapped.__cause__ = KappaError("a", "b", "c", code=ErrorCode.USAGE)
         assert str(readable(wrapped)) == "a, b, c"
         wrapped.__cause__ = OSError(errno.EROFS, "x")
         assert "Read-only file system" in str(readable(wrapped))

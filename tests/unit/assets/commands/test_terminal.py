@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from assets.commands import terminal
 from assets.commands.screen import text_table
 from assets.commands.terminal import chosen_format, write_rows
-from warehouse.errors import KappaError, UsageError
+from warehouse.errors import ErrorCode, KappaError, UsageError
 
 DATA = pa.table(
     {
@@ -209,7 +209,7 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
 
     def rows() -> Iterator[pa.RecordBatch]:
         yield from pa.table({"n": [1]}).to_batches()
-        raise KappaError("late", "in the middle", "again")
+        raise KappaError("late", "in the middle", "again", code=ErrorCode.QUERY_FAILED)
 
     for form in ("csv", "json", "table", "parquet"):
         with pytest.raises(KappaError, match="late"):

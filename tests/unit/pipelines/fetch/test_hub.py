@@ -21,7 +21,7 @@ from pipelines.fetch.hub import (
     hub_failure,
     sha256_of,
 )
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 REPO = "owner/set"
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # sha256 of abc, FIPS 180-2
@@ -122,7 +122,7 @@ class TestPatience:
             ),
             (PermissionError(13, "Permission denied"), "owner/set could not be stored, Permission denied"),
             (OSError(30, "Read-only file system"), "owner/set could not be stored, Read-only file system"),
-            (KappaError("a", "b", "c"), "a, b, c"),
+            (KappaError("a", "b", "c", code=ErrorCode.USAGE), "a, b, c"),
         ],
     )
     def test_what_waiting_does_not_mend(self, pauses: list[float], error: Exception, words: str) -> None:

@@ -17,7 +17,7 @@ from huggingface_hub import errors
 from pipelines.vocab import files
 from pipelines.vocab.files import fetch_tokenizer
 from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 _RAW = b'{"added_tokens": []}'
 _COMMIT = "c0ffee" * 6 + "c0ff"
@@ -92,7 +92,9 @@ def no_pypi(monkeypatch: pytest.MonkeyPatch) -> None:
     """Act as if the offline extra were not installed."""
 
     def missing(_: TokenizerSpec) -> tuple[Path, str]:
-        raise KappaError("no vocabulary", "the package llama-models is not installed", "install it")
+        raise KappaError(
+            "no vocabulary", "the package llama-models is not installed", "install it", code=ErrorCode.NO_VOCABULARY
+        )
 
     monkeypatch.setattr(files, "find_vocabulary", missing)
 
