@@ -20,6 +20,7 @@ from writes import Disk, watched_parquet
 
 from pipelines.steps import counts, fetching
 from pipelines.steps.inputs import code_version
+from warehouse.hardware_rows.rows import REFERENCE, load_reference, user_folder
 from warehouse.home.home import Home
 
 
@@ -56,6 +57,8 @@ def main() -> None:
     home, repositories = Home(Path(sys.argv[1])), Path(sys.argv[2])
     # What each run would import and compute anew.
     code_version()
+    for name in REFERENCE:
+        load_reference(name, user=user_folder(home.path))
     assert duckdb.__version__
     for line in sys.stdin:
         reads, writes = os.pipe()
