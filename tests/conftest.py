@@ -52,7 +52,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip sweeps, unless they are asked for; begin with the longest tests, so that one worker is not left with them."""
+    """Skip sweeps unless they are asked for; begin with the longest tests, so that no worker is left with them."""
     items.sort(key=lambda item: item.path.name != "test_write_errors.py")
     if not os.environ.get("KAPPA_SWEEP"):
         for item in items:
