@@ -37,7 +37,7 @@ class ErrorCode(StrEnum):
     NOT_BUILT = "not-built", "What is asked for was never built here."
     STALE = "stale", "What it was made from changed since."
     OTHER_VERSION = "other-version", "Another version of kappa made it."
-    MISSING = "missing", "A file that kappa made was removed."
+    MISSING = "missing", "A file that kappa made, or that came with it, was removed."
     DAMAGED = "damaged", "A file that kappa made is not as it was written."
     CHANGED = "changed", "Another program wrote to a file while kappa relied on it."
     IN_USE = "in-use", "Another process uses it."

@@ -185,7 +185,7 @@ def tokenizer_specs(folder: Path | None = None) -> dict[str, TokenizerSpec]:
             "no tokenizers are described",
             f"{place} holds no .toml file",
             "install the program again",
-            code=ErrorCode.BAD_TOML,
+            code=ErrorCode.MISSING,
         )
     return specs
 

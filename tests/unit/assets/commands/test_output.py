@@ -13,10 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import refused
 
 from assets.commands.output import output_path, written
 from assets.commands.terminal import write_rows
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode
 from warehouse.home import atomic
 from warehouse.home.atomic import whole
 
@@ -111,7 +112,7 @@ def test_a_file_that_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     target = tmp_path / "rows"
     target.write_text("precious")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(KappaError, match="Permission denied, choose another --output"), written(target):
+    with refused(ErrorCode.NOT_WRITABLE, target, "Permission denied"), written(target):
         pass
     assert target.read_text() == "precious"
 
@@ -120,7 +121,7 @@ def test_links_that_lead_in_a_circle(tmp_path: Path) -> None:
     """They are told, and stay."""
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(KappaError, match="cannot be written, Too many levels"), written(tmp_path / "a"):
+    with refused(ErrorCode.NOT_WRITABLE, tmp_path / "a", "Too many levels"), written(tmp_path / "a"):
         pass
     assert names(tmp_path) == ["a", "b"]
 
@@ -137,7 +138,7 @@ def test_the_home_is_kappas_own(tmp_path: Path, name: str) -> None:
     (tmp_path / "way").symlink_to("home")
     (tmp_path / "database").symlink_to("home/warehouse.duckdb")
     options = argparse.Namespace(home=str(home), output=str(tmp_path / name))
-    with pytest.raises(KappaError, match=r"cannot be written, it is in the home folder .*choose another --output"):
+    with refused(ErrorCode.BAD_PATH, tmp_path / name, home):
         output_path(options)
 
 

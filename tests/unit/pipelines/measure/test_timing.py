@@ -9,13 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from refusals import refused
 
 from assets.commands import measure as command
 from assets.commands.cli import main
 from pipelines.hardware.ratios import hardware_tables
 from pipelines.measure import torch_device
 from pipelines.measure.timing import COPY_BYTES, MATMUL_ROWS, accelerator_of, measure
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder, user_rows_identity
 
 EXAMPLE = Path(__file__).parents[3] / "data" / "measured-example.csv"
@@ -151,7 +152,7 @@ def test_the_example_is_marked_and_never_used(tmp_path: Path) -> None:
     user = user_folder(tmp_path)
     user.mkdir()
     shutil.copy(EXAMPLE, user / "measured.csv")
-    with pytest.raises(KappaError, match="row 2, column is_example: 'true' marks an example, which is no measurement"):
+    with refused(ErrorCode.BAD_ROW, user / "measured.csv", "row 2, column is_example: 'true'"):
         load_reference("measured", user=user)
 
 
@@ -185,7 +186,7 @@ def test_without_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch alone is not enough."""
     torch = SimpleNamespace(__version__="2.9.0", cuda=SimpleNamespace(is_available=lambda: False))
     monkeypatch.setattr(torch_device, "importlib", SimpleNamespace(import_module=lambda _: torch))
-    with pytest.raises(KappaError, match="sees no accelerator"):
+    with refused(ErrorCode.NO_ACCELERATOR, "PyTorch 2.9.0"):
         torch_device.open_device()
 
 

