@@ -83,12 +83,8 @@ def warehouse(home: Home) -> str:
     note = home.current_note()
     if note is None:
         if home.current.is_symlink():
-            raise KappaError(
-                f"{home.current} leads nowhere",
-                "its generation or note is gone",
-                "run `kappa run` again",
-                code=ErrorCode.MISSING,
-            )
+            why, remedy = "its generation or note is gone", "run `kappa run` again"
+            raise KappaError(f"{home.current} leads nowhere", why, remedy, code=ErrorCode.MISSING)
         return "none yet: `kappa run --sample` or `kappa run` builds one"
     _whole(home, note, DATABASE)
     kind = "sample" if note["is_sample"] else "real data sets"
@@ -191,12 +187,8 @@ def left_over(home: Home) -> str:
     stale, runs = [*drafts, *home.left_over(), *left_spilled()], _open_runs(home)
     if stale or runs:
         what = f"{len(stale)} stale folders and files ({_size(stale)}) and {runs} unfinished runs are left"
-        raise KappaError(
-            what,
-            "a run was killed",
-            "the next `kappa run` takes them away and goes on from there",
-            code=ErrorCode.LEFT_OVER,
-        )
+        remedy = "the next `kappa run` takes them away and goes on from there"
+        raise KappaError(what, "a run was killed", remedy, code=ErrorCode.LEFT_OVER)
     return "nothing"
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from kappa_process import ROOT, Kappa
+from refusals import refused
 
 import kappa
 import kappa.asking
 import kappa.warehouse
-from kappa import KappaError, Warehouse
+from kappa import ErrorCode, KappaError, Warehouse
 
 OPTIONS = doctest.ELLIPSIS
 
@@ -64,18 +65,20 @@ def test_it_reads_nothing_else_and_changes_nothing(warehouse: Warehouse) -> None
 
 
 @pytest.mark.parametrize(
-    ("ask", "words"),
+    ("ask", "code", "values"),
     [
-        (lambda w: w.table("turn"), "there is no table 'turn'"),
-        (lambda w: w.table("turns", wrokload="x"), "turns has no column 'wrokload'"),
-        (lambda w: w.turns(tokenizer="gpt2"), "there is no tokenizer 'gpt2' here"),
-        (lambda w: w.percentiles(counting="words"), "there is no counting 'words' here"),
-        (lambda w: w.percentiles(block_tokens=0), "block_tokens 0 is not possible"),
+        (lambda w: w.table("turn"), ErrorCode.UNKNOWN_NAME, ["table 'turn'"]),
+        (lambda w: w.table("turns", wrokload="x"), ErrorCode.UNKNOWN_NAME, ["turns", "column 'wrokload'"]),
+        (lambda w: w.turns(tokenizer="gpt2"), ErrorCode.UNKNOWN_NAME, ["tokenizer 'gpt2'"]),
+        (lambda w: w.percentiles(counting="words"), ErrorCode.UNKNOWN_NAME, ["counting 'words'"]),
+        (lambda w: w.percentiles(block_tokens=0), ErrorCode.USAGE, ["block_tokens 0"]),
     ],
 )  # fmt: skip
-def test_a_name_that_is_not_there_is_an_error(ask: object, words: str, warehouse: Warehouse) -> None:
+def test_a_name_that_is_not_there_is_an_error(
+    ask: object, code: ErrorCode, values: list[str], warehouse: Warehouse
+) -> None:
     """A misspelt name is never an empty answer."""
-    with pytest.raises(KappaError, match=words):
+    with refused(code, *values):
         ask(warehouse)  # type: ignore[operator]
 
 
