@@ -23,7 +23,7 @@ from warehouse.home.home import Home, home_path
 
 COLUMNS = arrow_schema(CritRow)
 # The columns shown on a terminal; `confidence` combines all rows that were used.
-SHOWN = pa.schema([*[COLUMNS.field(n) for n in range(9)], pa.field("confidence", pa.string())])
+SHOWN = pa.schema([*[COLUMNS.field(n) for n in range(10)], pa.field("confidence", pa.string())])
 
 
 def crit(options: argparse.Namespace) -> int:
@@ -56,9 +56,8 @@ def question_of(options: argparse.Namespace) -> CritQuestion:
     """
     named = {"bandwidth_bytes_per_s": "bandwidth", "chunk_tokens": "chunk"}
     given = {field.name: getattr(options, named.get(field.name, field.name)) for field in fields(CritQuestion)}
-    return CritQuestion(
-        **given | {"bandwidth_bytes_per_s": parse_bytes_per_s(options.bandwidth) if options.bandwidth else None}
-    )
+    given["bandwidth_bytes_per_s"] = parse_bytes_per_s(options.bandwidth) if options.bandwidth else None
+    return CritQuestion(**{name: value for name, value in given.items() if value is not None})
 
 
 def _legend(rows: Sequence[CritRow], fraction: float | None) -> str:

@@ -17,6 +17,7 @@ from pipelines.hardware.workload_answers import WorkloadCosts
 class CritRow(KappaCrit):
     """kappa_crit of one model on one platform, the confidence of each row, and the sources of its figures."""
 
+    tensor_parallel: int
     is_tokenizer_proxy: bool
     model_confidence: str | None
     accelerator_confidence: str | None

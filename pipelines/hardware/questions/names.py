@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pipelines.hardware.machines import Sources
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import OneQuestion
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.formulas.kv_bytes import KV_ELEMENT_BYTES
 from warehouse.hardware_rows.names import find_name, nearest_names
 
 
-def settled(question: CritQuestion, sources: Sources) -> CritQuestion:
+def settled(question: OneQuestion, sources: Sources) -> OneQuestion:
     """Return the question with names in the tables' spelling; a sustained fraction makes the basis physical.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipelines.hardware.entities import Indexer, Link, OnPlatform, known
 from pipelines.hardware.machines import GIVEN_LINK, Sources, measured_of, named
 from pipelines.hardware.questions.answer import Origins
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import OneQuestion
 
 # Confidence of figures without a sourced row: printed in the paper, given by the user, or measured on this machine.
 PRINTED, GIVEN, MEASURED, NO_ROW = "printed", "given", "measured", "none"
@@ -21,7 +21,7 @@ class _Row:
     source: str | None
 
 
-def origins(sources: Sources, question: CritQuestion, model: str, platform: OnPlatform) -> Origins:
+def origins(sources: Sources, question: OneQuestion, model: str, platform: OnPlatform) -> Origins:
     """Return the confidence of each row in use and the source of each figure."""
     of_model, of_accelerator, of_link = _of_basis(sources, model, platform)
     if question.bandwidth_bytes_per_s is not None:
