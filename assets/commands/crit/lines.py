@@ -80,7 +80,7 @@ def _line(label: str, value: Callable[[A], V], form: Callable[[V], str]) -> Line
 
 
 TURN: list[Line[TurnAnswer]] = [
-    _line("pcie overhead (t_PCIe / t_GPU)", lambda turn: turn.pcie_overhead, number),
+    _line("overhead (load / t_GPU)", lambda turn: turn.pcie_overhead, number),
     _line("memory bound", lambda turn: turn.is_memory_bound, yes_or_no),
     _line("kappa_crit at this K and T", lambda turn: turn.kappa_crit_here, number),
     _line("TTFT, load then compute", lambda turn: turn.ttft_s, seconds),
@@ -142,7 +142,7 @@ def workload_lines(workload: WorkloadAnswer) -> list[Line[WorkloadAnswer]]:
         _line("memory-bound tokens", lambda of: of.memory_bound_token_share, percent),
         _line("memory-bound time", lambda of: of.memory_bound_time_share, percent),
         _line("share of time in transfer", lambda of: of.transfer_time_share, percent),
-        *(_at(f"pcie overhead, {p}", p, lambda of: of.pcie_overhead, number) for p in at),
+        *(_at(f"overhead (load / t_GPU), {p}", p, lambda of: of.pcie_overhead, number) for p in at),
         *(line for p in at for line in _split(p, is_load_alone=is_load_alone)),
         *(_at(f"compute bound from, {p}", p, lambda of: of.link_needed_bytes_per_s, rate) for p in at),
         _line("loading is faster (turns that reuse)", lambda of: of.load_is_faster_share, percent),

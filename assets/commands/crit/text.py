@@ -37,7 +37,7 @@ COST_MODELS = {
 # The columns of the table of many answers: heading and cell.
 _TURN: list[tuple[str, Callable[[TurnAnswer], str]]] = [
     ("kappa_crit here", lambda turn: number(turn.kappa_crit_here)),
-    ("pcie overhead", lambda turn: number(turn.pcie_overhead)),
+    ("overhead", lambda turn: number(turn.pcie_overhead)),
     ("memory bound", lambda turn: yes_or_no(turn.is_memory_bound)),
     ("load", lambda turn: seconds(turn.transfer_s)),
     ("compute", lambda turn: seconds(turn.compute_s)),
@@ -187,7 +187,7 @@ def _legend(found: Sequence[A]) -> str:
     lines = [f"{name}: t_GPU counts {COST_MODELS[name]}." for name in names if name]
     if any(answer.is_as_printed for answer in found):
         lines.append(
-            "paper: seconds follow from its inputs at the rates shown; kappa_crit, pcie overhead, what is memory "
+            "paper: seconds follow from its inputs at the rates shown; kappa_crit, overhead, what is memory "
             "bound and the shares of a workload multiply kappa_M and kappa_HW as it rounded them."
         )
     if any(answer.is_tokenizer_proxy for answer in found):

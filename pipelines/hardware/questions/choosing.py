@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pipelines.hardware.entities import KappaCrit, Pair, Platform
+from pipelines.hardware.entities import SECOND_HAND, KappaCrit, Pair, Platform
 from pipelines.hardware.machines import Sources, named
 from pipelines.hardware.questions.question import OneQuestion
 from pipelines.hardware.ratios import fitting_platforms, kappa_crit_rows
 from warehouse.errors import ErrorCode, KappaError
-
-SECOND_HAND = "secondary"
 
 
 def chosen_rows(question: OneQuestion, sources: Sources) -> list[KappaCrit]:
