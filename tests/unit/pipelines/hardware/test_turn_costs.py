@@ -167,7 +167,7 @@ def test_a_model_with_a_window_gets_rows_by_its_own_formula(hardware: dict[str, 
 
 
 def test_no_model_is_silently_absent(hardware: dict[str, pa.Table]) -> None:
-    """Each model has rows but those known second-hand alone; one without kappa_crit has them turn by turn at block 1."""
+    """Each model has rows but those known second-hand alone; one without kappa_crit has them at block 1."""
     models = [row for row in hardware["models"].to_pylist() if row["confidence"] != "secondary"]
     for tokenizer in ("llama-3.1", "qwen3"):
         rows = run([(1000, 10), (50_000, 30)], hardware, tokenizer).to_pylist()
