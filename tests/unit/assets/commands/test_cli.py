@@ -399,7 +399,7 @@ class TestSql:
             ("SELECT\n  workload,\n  kapa_ratio\nFROM turns", "line 3, column 3, at `kapa_ratio`"),
             ("SELECT 1 FROM\n turns WHER n=1", "line 2, column 13, at `n`"),
             ("SELECT *\n\t\tFROM truns", "line 2, column 8, at `truns`"),
-            ("SET threads = 1;\n\nSELECT 'ä', nope FROM turns", "line 3, column 13, at `nope`"),
+            ("SET TimeZone = 'UTC';\n\nSELECT 'ä', nope FROM turns", "line 3, column 13, at `nope`"),
             ("SELECT\n 'a'::INTEGR", "line 2, column 7, at `INTEGR`"),
             ("SELECT " + "1, " * 100 + "\n" + "1, " * 100 + "nope FROM turns", "line 2, column 301, at `nope`"),
             ("SELECT abs(\n workload) FROM turns", "line 1, column 8, at `abs(`"),
