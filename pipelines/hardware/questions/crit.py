@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from pipelines.hardware import caveats
+from pipelines.hardware.configs.naming import with_named
 from pipelines.hardware.entities import KappaCrit
 from pipelines.hardware.machines import Sources
 from pipelines.hardware.questions.answer import CritAnswer, CritRow
@@ -39,6 +40,7 @@ def crit(question: CritQuestion, sources: Sources, database: Callable[[], Path])
     asked = one_by_one(question)
     for one in asked:
         check_question(one)
+    sources = with_named(sources, (one.model for one in asked))
     sources = replace(sources, sustained_fraction=question.sustained_fraction)
     settled_ones = list(dict.fromkeys(settled(one, sources) for one in asked))
 
