@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.fetch.cache import download, guard_client, require_commit
+from pipelines.fetch.cache import download, guard_client
 from pipelines.fetch.hub import patiently
 from warehouse.errors import ErrorCode, KappaError
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile, RepoFolder
+
+_BRANCH = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +42,16 @@ def small_file(repo_id: str, path: str, most_bytes: int) -> SmallFile:
     if constants.HF_HUB_OFFLINE:
         return _cached(repo_id, path, most_bytes)
     guard_client()
-    commit = require_commit(repo_id, patiently(repo_id, lambda: HfApi().model_info(repo_id, revision="main")).sha)
     found: list[RepoFile | RepoFolder] = patiently(
-        what, lambda: HfApi().get_paths_info(repo_id, path, revision=commit, repo_type="model")
+        what, lambda: HfApi().get_paths_info(repo_id, path, revision=_BRANCH, repo_type="model")
     )
     size = next((entry.size for entry in found if entry.path == path and hasattr(entry, "size")), None)
     if size is None:
-        why, remedy = f"at {commit[:12]} it has none", "look at its page on the Hub"
+        why, remedy = "its main branch has none", "look at its page on the Hub"
         raise KappaError(f"{what} is not in the repository", why, remedy, code=ErrorCode.HUB_FILE_MISSING)
     _check_size(what, size, most_bytes)
-    local = patiently(what, partial(download, repo_id, path, revision=commit, repo_type="model"))
-    _check_size(what, local.stat().st_size, most_bytes)
-    return SmallFile(commit, local.read_bytes())
+    local = patiently(what, partial(download, repo_id, path, revision=_BRANCH, repo_type="model"))
+    return _read(local, path, what, most_bytes)
 
 
 def _cached(repo_id: str, path: str, most_bytes: int) -> SmallFile:
@@ -58,10 +59,14 @@ def _cached(repo_id: str, path: str, most_bytes: int) -> SmallFile:
 
     what = f"{repo_id}/{path}"
     try:
-        local = download(repo_id, path, revision="main", repo_type="model", local_only=True)
+        local = download(repo_id, path, revision=_BRANCH, repo_type="model", local_only=True)
     except errors.LocalEntryNotFoundError as error:
         why, remedy = "HF_HUB_OFFLINE is set", "unset it and ask again"
         raise KappaError(f"{what} is not in the cache", why, remedy, code=ErrorCode.NOT_CACHED) from error
+    return _read(local, path, what, most_bytes)
+
+
+def _read(local: Path, path: str, what: str, most_bytes: int) -> SmallFile:
     _check_size(what, local.stat().st_size, most_bytes)
     # The cache keeps a file under snapshots/COMMIT/PATH.
     return SmallFile(local.parents[path.count("/")].name, local.read_bytes())
