@@ -92,7 +92,7 @@ class TurnCosts:
 
     Attributes:
         cached_tokens: K in whole blocks; `prefill_tokens` is T with the remainder.
-        faster: load or recompute; None where K in whole blocks is 0.
+        faster: load or recompute; None where K in whole blocks is 0, neither where a KV pool does not hold the turn.
     """
 
     cost_model: str | None

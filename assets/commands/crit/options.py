@@ -20,6 +20,7 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_several(parser, "--kv-dtype", "D", "bf16, fp8, or int8 and int4 with their scales")
     _add_several(parser, "--tensor-parallel", "N", "GPUs that share each layer, each with its own link", int)
+    parser.add_argument("--wide", action="store_true", help="all columns; else as many as fit into 100 characters")
     question = parser.add_argument_group("a turn or a workload")
     question.add_argument(
         "--cached-tokens", metavar="K", type=int, help="cached tokens of one turn; needs --new-tokens"
@@ -44,7 +45,12 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     )
     more.add_argument("--tier-share", metavar="S", type=float, help="that part, 0 to 1 (default: 1)")
     more.add_argument("--output-tokens", metavar="N", type=int, help="tokens generated: adds the time to write back")
-    more.add_argument("--pool-tokens", metavar="N", type=int, help="tokens that the KV pool holds: adds T_sched")
+    more.add_argument(
+        "--pool-tokens",
+        metavar="N",
+        type=int,
+        help="tokens that the KV pool holds: adds T_sched, and the requests that fit",
+    )
     more.add_argument(
         "--idle-w", metavar="W", type=float, help="power of one GPU while loading; with --busy-w adds the energy"
     )

@@ -178,13 +178,14 @@ def _least_gpus(sources: Sources, accelerator: str, model: Model) -> int | None:
     return math.ceil(model.total_params * weights.WEIGHT_BYTES / row.hbm_bytes)
 
 
-def _warnings(question: OneQuestion, case: Case, *, context_tokens: int = 0) -> str | None:
+def _warnings(question: OneQuestion, sources: Sources, case: Case, *, context_tokens: int = 0) -> str | None:
     return caveats.together(
         [
-            *pair_notes(case.row, case.origins),
+            *pair_notes(sources, case.row, case.origins),
             *caveats.tensor_parallel_caveats(case.model, question.tensor_parallel),
             *caveats.format_caveats(case.model, case.row.kv_dtype),
             *caveats.context_caveats(case.model, context_tokens),
+            *caveats.pool_caveats(question.pool_tokens, context_tokens + (question.output_tokens or 0)),
         ]
     )
 
@@ -193,8 +194,11 @@ def _turn(question: OneQuestion, sources: Sources, case: Case, setting: Setting)
     cached, new = known(question.cached_tokens), known(question.new_tokens)
     turn = turn_answer(setting, cached, new, question.chunk_tokens)
     asked = Asked(asked_cached_tokens=cached, asked_new_tokens=new)
-    parts = (_about(question, sources, case), asked, turn, _extras(question, sources, case, turn))
-    warnings = _warnings(question, case, context_tokens=cached + new)
+    extras = _extras(question, sources, case, turn)
+    if extras.pool_requests == 0:
+        turn = replace(turn, faster="neither")
+    parts = (_about(question, sources, case), asked, turn, extras)
+    warnings = _warnings(question, sources, case, context_tokens=cached + new)
     return _joined(TurnAnswer, *parts, case.tier, case.origins, warnings=warnings)
 
 
@@ -205,7 +209,7 @@ def _workload(
     counting = question.counting or "text"
     series = Series(workload=turns.workload, tokenizer=case.model.tokenizer, counting=counting)
     parts = (_about(question, sources, case), series, found, case.tier, case.origins)
-    return _joined(WorkloadAnswer, *parts, warnings=_warnings(question, case), is_sample=turns.is_sample)
+    return _joined(WorkloadAnswer, *parts, warnings=_warnings(question, sources, case), is_sample=turns.is_sample)
 
 
 def _joined(kind: Callable[..., T], *parts: Any, **more: object) -> T:  # noqa: ANN401 - dataclasses
@@ -215,17 +219,25 @@ def _joined(kind: Callable[..., T], *parts: Any, **more: object) -> T:  # noqa: 
 
 def _extras(question: OneQuestion, sources: Sources, case: Case, turn: TurnCosts) -> Extras:
     """Return the optional parts of the answer: write-back, T_sched, energy."""
-    write_back = scheduled = energy = power = None
+    write_back = scheduled = requests = energy = power = None
     if question.output_tokens is not None:
         to_host, tokens = _to_host(question, sources, case), turn.prefill_tokens + question.output_tokens
         write_back = serving.write_back_s(tokens, turn.kv_bytes_per_token, to_host)
     if question.pool_tokens is not None:
-        scheduled = kappa.scheduled_tokens(question.pool_tokens, turn.kappa_ratio)
+        context = turn.cached_tokens + turn.prefill_tokens + (question.output_tokens or 0)
+        requests = int(serving.pool_requests(question.pool_tokens, context))
+        scheduled = kappa.scheduled_tokens(question.pool_tokens, turn.kappa_ratio) if requests else None
     if question.idle_w is not None and turn.compute_s is not None:
         idle, busy, gpus = question.idle_w, known(question.busy_w), question.tensor_parallel
         energy = serving.energy_j(idle, busy, turn.transfer_s, turn.compute_s, gpus)
         power = serving.average_power_w(idle, busy, known(turn.transfer_share), gpus)
-    return Extras(write_back_s=write_back, scheduled_tokens=scheduled, energy_j=energy, average_power_w=power)
+    return Extras(
+        write_back_s=write_back,
+        scheduled_tokens=scheduled,
+        pool_requests=requests,
+        energy_j=energy,
+        average_power_w=power,
+    )
 
 
 def _to_host(question: OneQuestion, sources: Sources, case: Case) -> float:

@@ -60,7 +60,7 @@ def _answers(question: OneQuestion, sources: Sources, turns_of: Callable[[str], 
 
 def _crit_row(question: OneQuestion, sources: Sources, row: KappaCrit) -> CritRow:
     model, found = sources.models[row.model], origins(sources, question, row.model, row)
-    warnings = pair_notes(row, found) + caveats.tensor_parallel_caveats(model, question.tensor_parallel)
+    warnings = pair_notes(sources, row, found) + caveats.tensor_parallel_caveats(model, question.tensor_parallel)
     names = {field.name for field in fields(CritRow)}
     return CritRow(
         **asdict(row),

@@ -40,7 +40,7 @@ class CritQuestion:
         tier: Slower link to the part of the cache in `tier_share`.
         tier_share: That part, 0 to 1; None for all of it.
         output_tokens: Generated tokens: adds the time to write back.
-        pool_tokens: Capacity of the KV pool in tokens: adds T_sched.
+        pool_tokens: Capacity of the KV pool in tokens: adds T_sched, and how many such requests it holds.
         idle_w: Power of one GPU while loading; with `busy_w` adds the energy.
         busy_w: Power of one GPU while computing.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -38,10 +39,13 @@ def setting(model: str, cost_model: str | None, rate: float = 54.4e9) -> Setting
 
 @pytest.fixture
 def said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., str]:
-    """Return a function that runs `kappa crit` in an empty home and returns its text."""
+    """Return a function that runs `kappa crit` in an empty home and returns its text, with lines of any length."""
 
     def run(*arguments: str) -> str:
         assert main(["crit", "--home", str(tmp_path), *arguments]) == 0
+        narrow = capsys.readouterr().out
+        assert max(map(len, narrow.splitlines())) <= 100
+        assert main(["crit", "--home", str(tmp_path), *arguments, "--wide"]) == 0
         return capsys.readouterr().out
 
     return run
@@ -271,7 +275,7 @@ def test_loading_begins_with_a_whole_chunk(crit: Crit) -> None:
 def test_many_answers_name_each_tokenizer(crit: Crit, said: Callable[..., str]) -> None:
     """A table of many models has a line each, with seconds, rates and confidences in words."""
     text = said("--cached-tokens", "5000", "--new-tokens", "70", "--cost-model", "full")
-    line = next(line for line in text.splitlines() if line.startswith("llama-3.1-70b") and "h100-sxm" in line)
+    line = next(line for line in text.splitlines() if line.startswith("llama-3.1-70b") and " h100-sxm " in line)
     (row,) = crit(
         "--model", "llama-3.1-70b", *H100, "--cached-tokens", "5000", "--new-tokens", "70", "--cost-model", "full"
     )
@@ -393,7 +397,8 @@ class TestSeveralGpus:
     def test_loading_at_both_ends(self, said: Callable[..., str]) -> None:
         """Both ranges are told, not the last alone."""
         names = ("--model", "qwen3-235b-a22b", *H100, "--cached-tokens", "10000", "--new-tokens", "64")
-        assert "to K = 307, from K = 757" in said(*names, "--cost-model", "full", "--tensor-parallel", "8")
+        text = said(*names, "--cost-model", "full", "--tensor-parallel", "8")
+        assert re.search(r"loading is faster +to K = 307\n +from K = 757\n", text)
 
 
 class TestSecondsOfThePaper:
