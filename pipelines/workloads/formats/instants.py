@@ -36,7 +36,9 @@ def instant_of(value: object, unit_ns: int = SECOND) -> int | None:
     if isinstance(value, datetime):
         since = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
         return _bounded(since // _MICROSECOND * 1000)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     unit = MILLISECOND if value > MOST_SECONDS else unit_ns
     return _bounded(value * unit if isinstance(value, int) else round(value * unit))

@@ -8,7 +8,7 @@ where `hash_id_scope` is `local`, and subagents with requests of their own.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -234,3 +234,15 @@ def lengths_alone() -> KappaError:
         "use it for arrivals alone, or log hash_ids, session ids or cached tokens",
         code=ErrorCode.LENGTHS_ALONE,
     )
+
+
+def looks_like(records: Sequence[object], fields: Mapping[str, str]) -> str:
+    """Return why the first records are a trace: each has identities of blocks, or requests that do; else empty."""
+    blocks = paths_of(fields, ROLES)["blocks"]
+    found = [first_at(one, blocks) is not None or _is_session(one, blocks) for one in records]
+    return f"they have identities of blocks in {blocks[0]}" if found and all(found) else ""
+
+
+def _is_session(record: object, blocks: tuple[str, ...]) -> bool:
+    requests = list_of(record.get("requests")) if isinstance(record, dict) else None
+    return any(first_at(request, (*blocks, "requests")) is not None for request in requests or [])
