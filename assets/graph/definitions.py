@@ -1,8 +1,8 @@
-"""The whole graph: `dagster dev` in the checkout loads this module."""
+"""The whole graph: `dagster dev` in the checkout loads this module, with the workloads that KAPPA_HOME declares."""
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 
 import dagster as dg
 
@@ -12,8 +12,12 @@ from assets.graph.tables import generations, report, table_asset, warehouse
 from pipelines.steps import product_names
 from pipelines.steps.tables import STAGED
 from pipelines.vocab.specs import tokenizer_specs
+from pipelines.workloads.declaration import Workload
+from pipelines.workloads.known import own_workloads
+from pipelines.workloads.own.declared import job_name
 from pipelines.workloads.sets import workloads
 from warehouse.declared.fields import COUNTINGS
+from warehouse.home.home import home_path
 from warehouse.masking import mask_log_records
 
 # In `dagster dev` every process that runs a step loads this module first.
@@ -23,11 +27,11 @@ PUBLICATION = ("warehouse", "report", "generations")
 SAMPLE_CONFIG = {"resources": {"kappa": {"config": {"sample": True}}}}
 
 
-def _assets() -> list[dg.AssetsDefinition]:
+def _assets(known: dict[str, Workload]) -> list[dg.AssetsDefinition]:
     tokenizers = tokenizer_specs()
     found = [w.tokenizer_asset(spec) for spec in tokenizers.values()]
     turns = []
-    for workload in workloads().values():
+    for workload in known.values():
         found += [w.raw_asset(workload), w.conversations_asset(workload)]
         for tokenizer in tokenizers:
             found += [w.counts_asset(workload, tokenizer)]
@@ -51,17 +55,21 @@ def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
     return keys + [dg.AssetKey(name) for name in (*STAGED, *PUBLICATION)]
 
 
-def _jobs() -> list[dg.UnresolvedAssetJobDefinition]:
+def _jobs(known: dict[str, Workload]) -> list[dg.UnresolvedAssetJobDefinition]:
     tokenizers = list(tokenizer_specs())
     one_each = [
         dg.define_asset_job(
-            re.sub(r"\W", "_", name),
+            job_name(name),
             selection=dg.AssetSelection.assets(*selection([name], tokenizers)),
             description=f"{workload.title}: from its files to the published report.",
         )
-        for name, workload in workloads().items()
+        for name, workload in known.items()
     ]
     return [everything, sample, *one_each]
+
+
+def _sample_selection() -> dg.AssetSelection:
+    return dg.AssetSelection.assets(*selection(list(workloads()), list(tokenizer_specs())))
 
 
 everything = dg.define_asset_job(
@@ -71,7 +79,7 @@ everything = dg.define_asset_job(
 )
 sample = dg.define_asset_job(
     "sample",
-    selection=dg.AssetSelection.all(),
+    selection=_sample_selection(),
     config=SAMPLE_CONFIG,
     description="The same graph on the generated sample: no network, no account.",
 )
@@ -83,10 +91,21 @@ daily = dg.ScheduleDefinition(
     description="Every night; a step whose inputs did not change does nothing.",
 )
 
-defs = dg.Definitions(
-    assets=_assets(),
-    jobs=_jobs(),
-    schedules=[daily],
-    resources={"kappa": KappaHome()},
-    executor=dg.multiprocess_executor.configured({"max_concurrent": 2}),
-)
+
+def assets_of(home: Path) -> list[dg.AssetsDefinition]:
+    """Return the assets of the built-in workloads and of those that a home folder declares."""
+    return _assets({**workloads(), **own_workloads(home)})
+
+
+def _definitions(home: Path) -> dg.Definitions:
+    known = {**workloads(), **own_workloads(home)}
+    return dg.Definitions(
+        assets=_assets(known),
+        jobs=_jobs(known),
+        schedules=[daily],
+        resources={"kappa": KappaHome()},
+        executor=dg.multiprocess_executor.configured({"max_concurrent": 2}),
+    )
+
+
+defs = _definitions(home_path(None))

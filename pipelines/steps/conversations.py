@@ -53,6 +53,8 @@ def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
         "sessions": len(writer.session_ids),
         "messages": writer.messages,
         "text_bytes": writer.text_bytes,
+        "uncounted_parts": writer.uncounted_parts,
+        "reasoning_messages": writer.reasoning,
         "truncated": writer.rejects.cuts,
         "raw": raw.meta,
         "is_sample": raw.meta["is_sample"],

@@ -7,8 +7,8 @@ from functools import cache
 
 from pipelines.steps.distrust import is_distrusted
 from pipelines.steps.inputs import conversations_inputs, counts_inputs, turns_inputs
-from pipelines.steps.product_names import conversations_name, tokenizer_name
-from pipelines.workloads.sets import workloads
+from pipelines.steps.product_names import conversations_name, home_of, tokenizer_name
+from pipelines.workloads.known import known_workloads
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
@@ -21,7 +21,8 @@ def series(staging: Staging) -> list[Product]:
 
     Others are left out, and it is told: one warehouse never mixes two revisions of a set, nor two ways to derive.
     """
-    products = [staging.newest(product) for name in workloads() for product in staging.names(f"turns/{name}")]
+    known = known_workloads(home_of(staging))
+    products = [staging.newest(product) for name in known for product in staging.names(f"turns/{name}")]
     found = [(product, is_current(staging, product)) for product in products if product is not None]
     for product, is_ours in found:
         if not is_ours:
@@ -58,5 +59,5 @@ def is_current(staging: Staging, turns: Product) -> bool:
     fingerprint = file.meta["fingerprint"]
     distrusted = is_distrusted(staging, tokenizer, fingerprint)
     counts = identity_of(**counts_inputs(read, fingerprint, distrusted=distrusted))
-    made = identity_of(**turns_inputs(counts, workload, tokenizer, counting))
+    made = identity_of(**turns_inputs(counts, conversations.meta["raw"].get("kind", ""), tokenizer, counting))
     return (conversations.identity, turns.identity) == (read, made)

@@ -43,6 +43,9 @@ class Workload:
         select: Chooses the files of the repository to read.
         read: Writes the sessions of those files.
         sample: Generates such files without a network.
+        hub: Where its files are, None for the Hub of the run.
+        declared: What a user's own declaration decides about its sessions; None for a built-in one.
+        keep_text: Whether texts stay in staging after they were counted.
     """
 
     name: str
@@ -54,6 +57,9 @@ class Workload:
     select: Selector = field(repr=False)
     read: Reader = field(repr=False)
     sample: Sample = field(repr=False)
+    hub: Hub | None = field(repr=False, default=None)
+    declared: dict[str, Any] | None = None
+    keep_text: bool = True
 
 
 def files_named(*paths: str) -> Selector:
