@@ -13,8 +13,20 @@ from kappa.asking import crit
 from kappa.profiling import profile
 from kappa.warehouse import Warehouse, open_warehouse
 from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.verdict import Verdict, verdict
 from warehouse.errors import ErrorCode, KappaError, UsageError
 
 open = open_warehouse  # noqa: A001 - users write `kappa.open`; no file is opened in this module
 
-__all__ = ["CritQuestion", "ErrorCode", "KappaError", "UsageError", "Warehouse", "crit", "open", "profile"]
+__all__ = [
+    "CritQuestion",
+    "ErrorCode",
+    "KappaError",
+    "UsageError",
+    "Verdict",
+    "Warehouse",
+    "crit",
+    "open",
+    "profile",
+    "verdict",
+]
