@@ -59,6 +59,8 @@ LINKS = Table(
         h.SUSTAINED_BYTES_PER_S,
         h.TO_HOST_BYTES_PER_S,
         h.DUPLEX_BYTES_PER_S,
+        h.COPY_LATENCY,
+        h.NODE_BYTES_PER_S,
         h.NOTE,
         h.RETRIEVED,
         h.CONFIDENCE,
@@ -81,7 +83,7 @@ KAPPA_CRIT = Table(
     "kappa_crit",
     "one model on one platform with one kv_dtype",
     ("model", "accelerator", "link", "basis", "kv_dtype"),
-    (h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT),
+    (h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT, f.TOKENIZER),
 )
 HEADLINES = Table(
     "headlines",
