@@ -359,7 +359,7 @@ class TestConnections:
             ("SELEC 1", "correct the query there"),
             ("DROP TABLE turns", "the warehouse is read only; --output writes the rows of a query"),
             ("INSERT INTO turns FROM turns", "the warehouse is read only; --output writes the rows of a query"),
-            ("FROM read_text('/etc/hostname')", "reads the tables of the warehouse alone; --output writes rows"),
+            ("FROM read_text('/etc/hostname')", "reads only the tables of the warehouse; --output writes rows"),
         ],
     )
     def test_what_to_do_fits_the_mistake(self, build: Callable[..., Path], query: str, told: str) -> None:
