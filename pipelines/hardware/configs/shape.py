@@ -25,8 +25,9 @@ from pipelines.hardware.configs.parameters import (
     linear_widths,
 )
 from pipelines.hardware.entities import Model
+from warehouse.declared.hardware_fields import WEIGHT_DTYPES
 from warehouse.hardware_rows.shapes import broken_shape
-from warehouse.hardware_rows.worked_out import figures
+from warehouse.hardware_rows.worked_out import completed, figures
 
 # The confidence of a row that was computed from a config.json for one question.
 CONFIG = "config"
@@ -107,7 +108,7 @@ def _values(config: Config, family: Family, kinds: list[str], parameters: Parame
     window = config.attention_chunk_size if CHUNKED in kinds else config.sliding_window or family.default_window
     vocabulary = _VOCABULARIES.get(config.vocab_size)
     index_layers = indexers_of(config, len(kinds))
-    return {
+    shape = {
         "attention": _attention(kinds, is_latent=is_latent, has_indexer=bool(index_layers)),
         "total_params": parameters.total,
         "active_params": parameters.active,
@@ -139,8 +140,21 @@ def _values(config: Config, family: Family, kinds: list[str], parameters: Parame
         "index_head_dim": config.index_head_dim if index_layers else None,
         "index_picked_tokens": config.index_topk if index_layers else None,
         "hidden_size": config.hidden_size,
-        "weight_dtype": _weight_dtype(config.quantization_config or {}),
+        "weight_dtype": _weight_dtype(config),
     }
+    return completed(shape)
+
+
+def _weight_dtype(config: Config) -> str | None:
+    """Return the format of a quantised checkpoint, None for bf16 and for a format that has no row."""
+    stored = config.quantization_config
+    if stored is None:
+        return None
+    named = f"{stored.quant_method} {stored.quant_algo}".lower()
+    # compressed-tensors names no format but the bits and the type of each group.
+    groups = json.dumps(stored.config_groups)
+    is_int4 = '"num_bits": 4' in groups and '"type": "int"' in groups
+    return next((dtype for dtype in WEIGHT_DTYPES if dtype in named), "int4" if is_int4 else None)
 
 
 def _linear(config: Config, *, has_layers: bool) -> dict[str, int | None]:
@@ -152,13 +166,6 @@ def _linear(config: Config, *, has_layers: bool) -> dict[str, int | None]:
         "linear_value_head_dim": config.linear_value_head_dim if has_layers else None,
         "linear_conv_kernel": config.linear_conv_kernel_dim if has_layers else None,
     }
-
-
-def _weight_dtype(quantised: dict[str, Any]) -> str | None:
-    """Return the number format that the weights are served in; None for bf16 and for a format that is not known."""
-    text = json.dumps(quantised).lower()
-    by_word = {"nvfp4": "nvfp4", "mxfp4": "mxfp4", '"quant_method": "fp8"': "fp8", '"num_bits": 4, ': "int4"}
-    return next((name for word, name in by_word.items() if word in text), None)
 
 
 def _attention(kinds: list[str], *, is_latent: bool, has_indexer: bool) -> str:

@@ -55,8 +55,8 @@ CONFIGS = {
                                  "index_topk": 2048},
     "gpt-oss-120b": keys("gpt_oss", 2880, 36, 64, 201088, num_key_value_heads=8, head_dim=64, attention_bias=True,
                          num_local_experts=128, num_experts_per_tok=4, experts_per_token=4, intermediate_size=2880,
-                         quantization_config={"quant_method": "mxfp4"},
-                         sliding_window=128, layer_types=["sliding_attention", "full_attention"] * 18),
+                         sliding_window=128, layer_types=["sliding_attention", "full_attention"] * 18,
+                         quantization_config={"quant_method": "mxfp4"}),
     "llama-4-scout-17b-16e": {"model_type": "llama4", "text_config": keys(
         "llama4_text", 5120, 48, 40, 202048, num_key_value_heads=8, head_dim=128, intermediate_size=8192,
         intermediate_size_mlp=16384, num_local_experts=16, num_experts_per_tok=1, interleave_moe_layer_step=1,
