@@ -6,6 +6,7 @@ from reports.data import COST_MODEL, Platform, ReportData, Row, platform_of
 from reports.figures.style import SAMPLE_MARK
 from reports.format import is_hypothetical, listing, percent, percent_range
 from reports.page import Grid
+from warehouse.declared.fields import HISTORY, REUSES
 from warehouse.declared.formats import number
 from warehouse.declared.tables import BOUNDNESS, KAPPA_CRIT, MODELS, SUMMARY
 from warehouse.declared.turn_tables import SERIES
@@ -50,8 +51,18 @@ def basis_note(data: ReportData) -> str:
         "verdicts. The range is over the headline models, each with the counts of its own tokenizer; a model marked "
         "(proxy) has a vocabulary that is not counted, and the counts of the tokenizer named with it are used. K is "
         "the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU "
-        "memory, nothing as evicted. Hypothetical: more than 1 % of the turns are longer than the model's context."
+        f"memory, nothing as evicted. {_other_reuses(data)}"
+        "Hypothetical: more than 1 % of the turns are longer than the model's context."
     )
+
+
+def _other_reuses(data: ReportData) -> str:
+    """Return what K is of the workloads that are shown with another reuse than `history`."""
+    found: dict[str, list[str]] = {}
+    for workload, shown in sorted(data.shown.items()):
+        if shown.reuse != HISTORY:
+            found.setdefault(shown.reuse, []).append(workload)
+    return "".join(f"But K of {listing(names)} ({reuse}) is: {REUSES[reuse]}. " for reuse, names in found.items())
 
 
 def first_grid(data: ReportData) -> Grid:
