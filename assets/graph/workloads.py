@@ -230,7 +230,10 @@ def _turn_checks(key: dg.AssetKey, kind: str, counting: str) -> list[dg.AssetChe
 
 def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
     data = pq.read_table(product.file(TURNS_FILE)).cast(TURNS.arrow_schema)
-    found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, product.meta["counting"])}
+    of_turns = turn_violations(
+        data, workload.kind, product.meta["counting"], has_reasoning=bool(product.meta["reasoning_messages"])
+    )
+    found = {"declared": violations(TURNS, data), **of_turns}
     results = [check_result(product.name, name, broken) for name, broken in found.items()]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
 

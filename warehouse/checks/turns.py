@@ -83,6 +83,13 @@ def _context_jumps(ordered: Ordered) -> Bools:
     return broken
 
 
+def _context_overgrows(ordered: Ordered) -> Bools:
+    cached, prefill = ordered.column("cached_tokens"), ordered.column("prefill_tokens")
+    grown = cached + prefill + ordered.column("output_tokens")
+    broken: Bools = ordered.follows & (cached > np.concatenate((cached[:1], grown[:-1])))
+    return broken
+
+
 def _document_changes(ordered: Ordered) -> Bools:
     cached, prefill = ordered.column("cached_tokens"), ordered.column("prefill_tokens")
     expected = _document_tokens(ordered.session, cached, prefill)[ordered.session]
@@ -142,18 +149,22 @@ def rules_of(kind: str, counting: str) -> tuple[TurnRule, ...]:
     return tuple(rule for rule in RULES if kind in rule.kinds and counting in rule.countings)
 
 
-def turn_violations(turns: pa.Table, kind: str, counting: str) -> dict[str, list[Violation]]:
+def turn_violations(
+    turns: pa.Table, kind: str, counting: str, *, has_reasoning: bool = False
+) -> dict[str, list[Violation]]:
     """Return the violations of each rule by the rule's name; an empty list if it holds.
 
     Args:
         turns: rows of one series, in any order.
         kind: kind of the workload, `chat` or `documents`.
         counting: `text` or `chat`.
+        has_reasoning: some replies hold reasoning, which is output and in no later prompt: then the context grows by
+            T and the reply at most.
     """
     ordered = Ordered.of(turns)
     found: dict[str, list[Violation]] = {}
     for rule in rules_of(kind, counting):
-        broken = rule.broken(ordered)
+        broken = _context_overgrows(ordered) if has_reasoning and rule.name == "context_grows" else rule.broken(ordered)
         found[rule.name] = [violation(rule.rule, ordered.turns.filter(pa.array(broken)))] if broken.any() else []
     return found
 

@@ -24,7 +24,7 @@ _HOME = (
     "publishing", "staging",
 )  # fmt: skip
 SILENT = {
-    "pipelines.io.progress", "pipelines.steps.inputs", "pipelines.steps.product_names", "pipelines.workloads.known",
+    "pipelines.io.progress", "pipelines.steps.forgetting", "pipelines.steps.inputs", "pipelines.steps.product_names", "pipelines.workloads.known",
     "warehouse.errors",
     "warehouse.masking", "warehouse.versions.installed", "warehouse.versions.reached_code",
     *(f"warehouse.home.{name}" for name in _HOME),
