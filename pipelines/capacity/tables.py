@@ -32,9 +32,7 @@ def orders(requests: Requests) -> dict[int, Requests]:
     """
     if requests.ids is not None or requests.arrival_s is not None:
         return {LOG_ORDER: requests}
-    return {
-        at_a_time: in_order(requests, interleaved(requests.session, at_a_time)) for at_a_time in SESSIONS_AT_A_TIME
-    }
+    return {at_a_time: in_order(requests, interleaved(requests.session, at_a_time)) for at_a_time in SESSIONS_AT_A_TIME}
 
 
 def capacity_rows(names: Names, served: Mapping[int, tuple[Requests, Hits]]) -> pa.Table:

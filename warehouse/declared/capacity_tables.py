@@ -8,9 +8,8 @@ import pyarrow as pa
 
 from warehouse.declared import fields as f
 from warehouse.declared import hardware_fields as h
-from warehouse.declared.question_views import SERIES_FIELDS
 from warehouse.declared.schema import Field, Table
-from warehouse.declared.turn_tables import SERIES
+from warehouse.declared.turn_tables import SERIES, SERIES_FIELDS
 from warehouse.declared.units import Unit
 
 LOG_ORDER = 0
@@ -51,7 +50,8 @@ ACROSS_TOKENS = _count("across_hit_tokens", "tokens", "hit tokens whose last tou
 CONTEXT_SUM = _count("context_tokens_sum", "tokens", "sum of K + T over the requests", 0)
 HIT_RATIO = _share("hit_ratio", "hit tokens over the tokens of all prompts")
 POLICY = Field(
-    "policy", pa.string(), "", "which blocks leave a full cache", values=tuple(POLICIES), meanings=tuple(POLICIES.values())
+    "policy", pa.string(), "", "which blocks leave a full cache",
+    values=tuple(POLICIES), meanings=tuple(POLICIES.values()),
 )  # fmt: skip
 HIT_BLOCKS = _count("hit_blocks", "blocks", "leading blocks found, summed over the requests")
 IS_EXACT = Field(
@@ -75,7 +75,9 @@ REQUESTS = _count("requests", "1", "requests that found exactly this prefix in a
 HIT_TOKENS = _count("hit_tokens", "tokens", "tokens that it brought them")
 
 GPUS = _count("gpus", "1", "accelerators that share each layer: the fewest that hold weights and a pool", 1)
-GPU_BLOCKS = _count("gpu_capacity_blocks", "blocks", "blocks that the accelerators' own memory holds beside the weights")
+GPU_BLOCKS = _count(
+    "gpu_capacity_blocks", "blocks", "blocks that the accelerators' own memory holds beside the weights"
+)
 HOST_BYTES = _figure("host_bytes", "bytes", "host memory of the cache, for all accelerators of the model together")
 HOST_BLOCKS = _count("host_capacity_blocks", "blocks", "blocks that it holds, in addition to the accelerators'")
 GPU_SUM = _count("gpu_tokens_sum", "tokens", "sum of K_gpu: found in the accelerators' own memory")

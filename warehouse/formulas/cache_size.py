@@ -12,9 +12,7 @@ from warehouse.formulas.numbers import Value
 _SIZES = " ".join(f"WHEN '{name}' THEN {size}::DOUBLE" for name, size in KV_ELEMENT_BYTES.items())
 
 
-@formula(
-    f"marginal_kv_bytes::DOUBLE * CASE kv_dtype {_SIZES} ELSE error('there is no kv_dtype ' || kv_dtype) END / 2"
-)
+@formula(f"marginal_kv_bytes::DOUBLE * CASE kv_dtype {_SIZES} ELSE error('there is no kv_dtype ' || kv_dtype) END / 2")
 def kv_token_bytes(marginal_kv_bytes: float, kv_dtype: str) -> float:
     """Return the bytes that one more cached token takes in a format, from those in bf16: bytes x element / 2.
 
@@ -38,4 +36,3 @@ def blocks_in(bytes: Value, block_tokens: float, token_bytes: float) -> Value:  
     """
     blocks: Value = bytes / (block_tokens * token_bytes) // 1
     return blocks
-

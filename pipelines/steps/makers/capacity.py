@@ -1,0 +1,47 @@
+"""The tables of what a cache of a given size gives: out of the reuse distances of each series, and on machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.capacity.machines.tier_rows import Machines, machines_of, tier_rows
+from pipelines.capacity.tables import SHOWN_SESSIONS
+from pipelines.hardware.machines import read_sources
+from pipelines.steps.makers.hardware import user_rows
+from pipelines.steps.reuse_distances import block_sizes, measure_reuse, served
+from pipelines.steps.series import some
+from warehouse.declared.capacity_tables import LOG_ORDER
+from warehouse.declared.tables import TABLES
+from warehouse.declared.turn_tables import SERIES
+from warehouse.hardware_rows.rows import FOLDER
+from warehouse.home.products import Product
+from warehouse.home.staging import Staging
+
+
+def of_series(table: str) -> Callable[[Staging, list[Product]], pa.Table]:
+    """Return the maker of a table that the reuse distances of each series have rows of."""
+
+    def rows(staging: Staging, parts: list[Product]) -> pa.Table:
+        measured = [measure_reuse(staging, part) for part in some(parts) if block_sizes(part)]
+        files = [pq.read_table(product.file(f"{table}.parquet")) for product in measured]
+        return pa.concat_tables([TABLES[table].rows([]), *files])
+
+    return rows
+
+
+def cache_tier_rows(staging: Staging, parts: list[Product]) -> pa.Table:
+    """Return what the headline models on the headline platforms find where, at each size of host memory."""
+    machines = machines_of(read_sources(FOLDER, user_rows(staging)))
+    return pa.concat_tables([TABLES["cache_tiers"].rows([]), *(_of_part(part, machines) for part in some(parts))])
+
+
+def _of_part(part: Product, machines: Machines) -> pa.Table:
+    names = {name: part.meta[name] for name in SERIES}
+    if not block_sizes(part):
+        return TABLES["cache_tiers"].rows([])
+    by_order = served(part, block_sizes(part)[0])
+    order = LOG_ORDER if LOG_ORDER in by_order else SHOWN_SESSIONS
+    return tier_rows(names, order, *by_order[order], machines)
