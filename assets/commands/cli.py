@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from assets import interrupts
+from assets.commands.cache.options import add_cache_options
 from assets.commands.crit.options import add_crit_options
 from warehouse.errors import ErrorCode, KappaError, UsageError, write_code
 from warehouse.masking import MaskedStream, mask_log_records
@@ -124,6 +125,14 @@ def build_parser() -> argparse.ArgumentParser:
     add_crit_options(crit)
     _add_output(crit)
 
+    cache = commands.add_parser(
+        "cache",
+        parents=[shared],
+        help="how much of a workload a cache of a given size keeps, and what crosses the link",
+    )
+    add_cache_options(cache)
+    _add_output(cache)
+
     measure = commands.add_parser(
         "measure", parents=[shared], help="time this machine's link and accelerator; needs PyTorch and an accelerator"
     )
@@ -230,11 +239,12 @@ _COMMANDS = {
     "report": "assets.commands.running",
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
+    "cache": "assets.commands.cache.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "refresh", "crit", "measure")
+_READ_OWN_ROWS = ("run", "refresh", "crit", "cache", "measure")
 
 
 def _dispatch(options: argparse.Namespace) -> int:

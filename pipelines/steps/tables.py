@@ -21,7 +21,7 @@ from warehouse.home.products import Inputs, Product, identity_of
 from warehouse.home.staging import Staging
 
 HARDWARE = ("models", "accelerators", "links", "platforms", "kappa_crit", "headlines")
-CAPACITY = ("capacity", "cache_policies", "reuse_times", "top_prefixes")
+CAPACITY = tuple(capacity.MAKERS)
 STAGED = (
     "sources",
     "tokenizers",
@@ -103,7 +103,7 @@ _MAKERS: dict[str, Callable[[Staging, list[Product]], pa.Table]] = {
     "summary": statistics.summary,
     "boundness": limits.boundness_rows,
     "design_questions": limits.design_question_rows,
-    **{table: capacity.of_series(table) for table in CAPACITY},
+    **capacity.MAKERS,
     "cache_tiers": capacity.cache_tier_rows,
     "published": lambda _staging, _parts: hardware.published(),
     **{table: _hardware(table) for table in HARDWARE if table != "headlines"},

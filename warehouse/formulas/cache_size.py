@@ -27,7 +27,7 @@ def kv_token_bytes(marginal_kv_bytes: float, kv_dtype: str) -> float:
 
 @formula("floor(bytes::DOUBLE / (block_tokens::DOUBLE * token_bytes))")
 def blocks_in(bytes: Value, block_tokens: float, token_bytes: float) -> Value:  # noqa: A002 - the unit is the name
-    """Return how many whole blocks fit: floor(bytes / (block x bytes of a token)).
+    """Return how many whole blocks fit into so many bytes: floor(bytes / (block x bytes of a token)).
 
     Source: derivation.
 

@@ -9,8 +9,7 @@ CREATE MACRO hits_between(lower_row, upper_row, blocks) AS
 lower_row['hits'] + coalesce(
     (upper_row['hits'] - lower_row['hits'])::HUGEINT * (blocks - lower_row['blocks'])
         // (upper_row['blocks'] - lower_row['blocks']), 0
-)
-ORDER BY workload, tokenizer, counting, reuse, block_tokens, interleaving;
+);
 
 -- The hit ratio in tokens of a cache of `blocks` blocks, a row for each series, block size and interleaving.
 CREATE MACRO hit_ratio_at_blocks(blocks) AS TABLE

@@ -13,35 +13,45 @@ from pipelines.hardware.machines import read_sources
 from pipelines.steps.makers.hardware import user_rows
 from pipelines.steps.reuse_distances import block_sizes, measure_reuse, served
 from pipelines.steps.series import some
-from warehouse.declared.capacity_tables import LOG_ORDER
-from warehouse.declared.tables import TABLES
+from warehouse.declared.capacity_tables import (
+    CACHE_POLICIES,
+    CACHE_TIERS,
+    CAPACITY,
+    LOG_ORDER,
+    REUSE_TIMES,
+    TOP_PREFIXES,
+)
+from warehouse.declared.schema import Table
 from warehouse.declared.turn_tables import SERIES
 from warehouse.hardware_rows.rows import FOLDER
 from warehouse.home.products import Product
 from warehouse.home.staging import Staging
 
 
-def of_series(table: str) -> Callable[[Staging, list[Product]], pa.Table]:
+def of_series(table: Table) -> Callable[[Staging, list[Product]], pa.Table]:
     """Return the maker of a table that the reuse distances of each series have rows of."""
 
     def rows(staging: Staging, parts: list[Product]) -> pa.Table:
         measured = [measure_reuse(staging, part) for part in some(parts) if block_sizes(part)]
-        files = [pq.read_table(product.file(f"{table}.parquet")) for product in measured]
-        return pa.concat_tables([TABLES[table].rows([]), *files])
+        files = [pq.read_table(product.file(f"{table.name}.parquet")) for product in measured]
+        return pa.concat_tables([table.rows([]), *files])
 
     return rows
+
+
+MAKERS = {table.name: of_series(table) for table in (CAPACITY, CACHE_POLICIES, REUSE_TIMES, TOP_PREFIXES)}
 
 
 def cache_tier_rows(staging: Staging, parts: list[Product]) -> pa.Table:
     """Return what the headline models on the headline platforms find where, at each size of host memory."""
     machines = machines_of(read_sources(FOLDER, user_rows(staging)))
-    return pa.concat_tables([TABLES["cache_tiers"].rows([]), *(_of_part(part, machines) for part in some(parts))])
+    return pa.concat_tables([CACHE_TIERS.rows([]), *(_of_part(part, machines) for part in some(parts))])
 
 
 def _of_part(part: Product, machines: Machines) -> pa.Table:
     names = {name: part.meta[name] for name in SERIES}
     if not block_sizes(part):
-        return TABLES["cache_tiers"].rows([])
+        return CACHE_TIERS.rows([])
     by_order = served(part, block_sizes(part)[0])
     order = LOG_ORDER if LOG_ORDER in by_order else SHOWN_SESSIONS
     return tier_rows(names, order, *by_order[order], machines)
