@@ -1,0 +1,144 @@
+"""What the formats without text share: requests as they are read, then in order of service, and rejects."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from pipelines.reuse.requests import Ints, Requests, turn_indices
+from pipelines.sessions.rejects import Reject
+from pipelines.turns.derivation import Turns
+
+# A record: its file, its number there from 0, and its value, most often a dict.
+Records = Iterable[tuple[str, int, object]]
+TURN_LEVEL = "turn"
+
+
+class Unusable(Exception):  # noqa: N818 - a reason for `rejects`, no fault of the program
+    """Why a record, or a request in one, is left out: the reason for `rejects`, and what was found."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        """Keep both."""
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """Return a record that is an object.
+
+    Raises:
+        Unusable: it is none.
+    """
+    if not isinstance(value, dict):
+        raise Unusable("not_an_object", "the record is no object")
+    return value
+
+
+@dataclass
+class Read:
+    """Requests in the order of the file, as columns that grow.
+
+    Attributes:
+        prompt: n of each request in tokens.
+        output: Tokens of the reply, -1 where the log has none.
+        instant: Time in nanoseconds; None where it is absent or cannot be read.
+        timed: Number of requests that give a time.
+        session: Name of each request's session.
+        records: Records read, by file; each is kept or in `rejects`.
+        notes: What the user is told, a sentence each.
+    """
+
+    prompt: array[int] = field(default_factory=lambda: array("q"))
+    output: array[int] = field(default_factory=lambda: array("q"))
+    instant: list[int | None] = field(default_factory=list)
+    timed: int = 0
+    session: list[str] = field(default_factory=list)
+    records: Counter[str] = field(default_factory=Counter)
+    kept: int = 0
+    rejects: list[Reject] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, session: str, prompt: int, output: int | None, instant: int | None, *, is_timed: bool) -> None:
+        """Append a request."""
+        self.session.append(session)
+        self.prompt.append(prompt)
+        self.output.append(-1 if output is None else output)
+        self.instant.append(instant)
+        self.timed += is_timed
+
+    def session_codes(self) -> tuple[list[str], Ints]:
+        """Return the names of the sessions as they first appear, and the place of each request's among them."""
+        numbers: dict[str, int] = {}
+        codes = [numbers.setdefault(name, len(numbers)) for name in self.session]
+        return list(numbers), np.array(codes, np.int64)
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What a log without text gives: requests in order of service with K of each, rejects, and what was read.
+
+    Attributes:
+        requests: The requests; with identities of their blocks where the format has them.
+        cached_tokens: K of each, shape (requests,), below its n.
+        reuse: `prefix` or `reported`.
+        rejects: Records left out, and requests of records that are kept.
+        records: Records read by file; records = kept + rejects of level record.
+        kept: Records of which at least one request is kept.
+        notes: What the user is told, a sentence each.
+    """
+
+    requests: Requests
+    cached_tokens: Ints
+    reuse: str
+    rejects: list[Reject]
+    records: Mapping[str, int]
+    kept: int
+    notes: list[str]
+
+    def turns(self) -> Turns:
+        """Return the requests as turns, in order of service."""
+        of, cached = self.requests, self.cached_tokens
+        return Turns(of.session, of.turn_index, cached, of.context_tokens - cached, of.output_tokens, of.has_output)
+
+
+class Format(Protocol):
+    """A format without text: reads records, given the paths that the user names for its roles."""
+
+    def __call__(self, records: Records, fields: Mapping[str, str]) -> Logged:
+        """Return requests and rejects."""
+        ...
+
+
+def counted_records(records: Records, read: Read) -> Iterator[tuple[str, int, object]]:
+    """Yield the records and count them by file."""
+    for path, index, value in records:
+        read.records[path] += 1
+        yield path, index, value
+
+
+def served(  # noqa: PLR0913, PLR0917 - the columns of `Requests` that differ by format
+    read: Read, order: Ints, arrival: object, block_tokens: int, offsets: Ints, ids: Ints
+) -> Requests:
+    """Return the requests in order of service; `offsets` and `ids` are in that order already."""
+    sessions, session = read.session_codes()
+    output = np.array(read.output, np.int64)[order]
+    assert arrival is None or isinstance(arrival, np.ndarray)
+    return Requests(
+        block_tokens=block_tokens,
+        sessions=sessions,
+        session=session[order],
+        turn_index=turn_indices(session[order]),
+        context_tokens=np.array(read.prompt, np.int64)[order],
+        output_tokens=np.maximum(output, 0),
+        has_output=output >= 0,
+        arrival_s=arrival,
+        offsets=offsets,
+        ids=ids,
+        lookup_blocks=np.diff(offsets),
+    )
