@@ -10,10 +10,18 @@ import pyarrow as pa
 from pipelines.capacity.curve import Curve, curve_of
 from pipelines.capacity.distances import Hits, hits_of
 from pipelines.capacity.interleaving import SESSIONS_AT_A_TIME, interleaved
-from pipelines.capacity.policies import fifo, optimum
+from pipelines.capacity.policies import fifo, is_chained, optimum
 from pipelines.capacity.requests import Ints, Requests, in_order, with_identities
 from pipelines.capacity.reuse_times import reuse_times, session_lifetimes, top_prefixes
-from warehouse.declared.capacity_tables import CACHE_POLICIES, CAPACITY, LOG_ORDER, REUSE_TIMES, TOP_PREFIXES
+from warehouse.declared.capacity_tables import (
+    CACHE_POLICIES,
+    CAPACITY,
+    LOG_ORDER,
+    LOG_REQUESTS,
+    REUSE_DISTANCES,
+    REUSE_TIMES,
+    TOP_PREFIXES,
+)
 from warehouse.declared.schema import Table
 
 Names = Mapping[str, object]
@@ -93,6 +101,38 @@ def prefix_rows(names: Names, requests: Requests, hits: Hits, session_names: Seq
         for rank, one in enumerate(top_prefixes(requests, hits), start=1)
     ]  # fmt: skip
     return TOP_PREFIXES.rows(rows)
+
+
+def log_rows(names: Names, requests: Requests, hits: Hits) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of `log_requests` and `reuse_distances` of a series: all that a question about it needs."""
+    count = len(requests)
+    arrival = np.full(count, np.nan) if requests.arrival_s is None else requests.arrival_s
+    of_requests = {
+        "request": np.arange(count), "context_tokens": requests.context_tokens,
+        "lookup_blocks": requests.lookup_blocks, "arrival_s": pa.array(arrival, from_pandas=True),
+        "is_chained": np.full(count, is_chained(requests)),
+    }  # fmt: skip
+    of_pieces = {
+        "request": hits.request, "start_block": hits.start, "length_blocks": hits.length,
+        "distance_blocks": hits.distance, "step": hits.step, "last_request": hits.last_request,
+        "is_within": hits.is_within,
+    }  # fmt: skip
+    sized = {**names, "block_tokens": requests.block_tokens}
+    return _rows(LOG_REQUESTS, sized, of_requests), _rows(REUSE_DISTANCES, names, of_pieces)
+
+
+def of_log(requests: pa.Table, pieces: pa.Table) -> tuple[Requests, Hits]:
+    """Return the requests and hits of rows that `log_rows` made, of one series, in order of service.
+
+    Left blocks and sessions are not known any more; `Hits` has all that follows from them.
+    """
+    column = {name: requests[name].to_numpy() for name in ("context_tokens", "lookup_blocks")}
+    nothing = np.zeros(requests.num_rows, np.int64)
+    arrival = None if requests["arrival_s"].null_count else requests["arrival_s"].to_numpy()
+    block = int(requests["block_tokens"][0].as_py())
+    names = ("request", "start_block", "length_blocks", "distance_blocks", "step", "last_request", "is_within")
+    hits = Hits(*(np.asarray(pieces[name].to_numpy(zero_copy_only=False)) for name in names))
+    return Requests(block, **column, left_blocks=nothing, session=nothing, arrival_s=arrival), hits
 
 
 def _curve_columns(curve: Curve) -> dict[str, object]:

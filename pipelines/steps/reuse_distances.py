@@ -10,17 +10,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.capacity.distances import Hits, hits_of
-from pipelines.capacity.requests import Requests, requests_of_turns
-from pipelines.capacity.tables import capacity_rows, orders, policy_rows, prefix_rows, reuse_time_rows
+from pipelines.capacity.requests import Requests, requests_of_ids, requests_of_turns
+from pipelines.capacity.tables import capacity_rows, log_rows, orders, policy_rows, prefix_rows, reuse_time_rows
+from pipelines.reuse.requests import REQUESTS, read_requests
 from pipelines.steps.inputs import inputs_of
 from pipelines.steps.product_names import reuse_distances_name
 from pipelines.steps.turn_products import TURNS_FILE
+from warehouse.declared.capacity_tables import LOG_REQUESTS, REUSE_DISTANCES
 from warehouse.declared.fields import HISTORY
 from warehouse.declared.turn_tables import SERIES
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
 
-STEP = "reuse_distances"
+STEP = "measured_reuse"
 # Blocks of vLLM and chunks of LMCache; a log comes with blocks of its own.
 TEXT_BLOCKS = (16, 256)
 LOG = logging.getLogger("kappa")
@@ -49,12 +51,18 @@ def served(turns: Product, block_tokens: int) -> Served:
 
 
 def block_sizes(turns: Product) -> tuple[int, ...]:
-    """Return the block sizes at which the reuse of a series is known; none where only a server reported it."""
+    """Return the block sizes at which the reuse of a series is known: those of a log, or of an engine for text.
+
+    None where blocks have no identities, only what a server reported.
+    """
+    if (turns.folder / REQUESTS).is_file():
+        block = read_requests(turns.folder).block_tokens
+        return (block,) if block else ()
     return TEXT_BLOCKS if turns.meta["reuse"] == HISTORY else ()
 
 
 def _rows(turns: Product, names: dict[str, str]) -> dict[str, pa.Table]:
-    found: dict[str, list[pa.Table]] = {}
+    found = {table.name: [table.rows([])] for table in (LOG_REQUESTS, REUSE_DISTANCES)}
     for block in block_sizes(turns):
         requests, sessions = _requests(turns, block)
         by_order = {count: (ordered, hits_of(ordered)) for count, ordered in orders(requests).items()}
@@ -65,13 +73,22 @@ def _rows(turns: Product, names: dict[str, str]) -> dict[str, pa.Table]:
             "reuse_times": reuse_time_rows(names, first, hits),
             "top_prefixes": prefix_rows(names, first, hits, sessions),
         }
+        if first.ids is not None:
+            rows |= dict(zip(("log_requests", "reuse_distances"), log_rows(names, first, hits), strict=True))
         for table, part in rows.items():
             found.setdefault(table, []).append(part)
     return {table: pa.concat_tables(parts) for table, parts in found.items()}
 
 
 def _requests(turns: Product, block_tokens: int) -> tuple[Requests, list[str]]:
-    """Return the requests of a series in file order, and the names of the sessions by number."""
+    """Return the requests of a series, in order of service or of the file, and the names of the sessions by number."""
+    if (turns.folder / REQUESTS).is_file():
+        log = read_requests(turns.folder)
+        requests = requests_of_ids(
+            block_tokens=log.block_tokens, offsets=log.offsets, ids=log.ids, lookup_counts=log.lookup_blocks,
+            context_tokens=log.context_tokens, session=log.session, arrival_s=log.arrival_s,
+        )  # fmt: skip
+        return requests, log.sessions
     columns = ["session_id", "cached_tokens", "prefill_tokens", "output_tokens"]
     table = pq.read_table(turns.file(TURNS_FILE), columns=columns)
     sessions = table["session_id"].combine_chunks().dictionary_encode()

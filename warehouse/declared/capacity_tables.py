@@ -104,6 +104,18 @@ GROUP_KAPPA_CRIT = replace(
 CAPACITY_BYTES = _figure("capacity_bytes", "bytes", "bytes of keys and values that the cache holds")
 KV_TOKEN_BYTES = _figure("kv_token_bytes", "bytes/token", "bytes of one more cached token, in this format")
 
+REQUEST = _count("request", "1", "number of the request in the order of service, from 0")
+CONTEXT_TOKENS = _count("context_tokens", "tokens", "n, tokens of the prompt", 1)
+LOOKUP_BLOCKS = _count("lookup_blocks", "blocks", "leading blocks that it looks up")
+ARRIVAL = Field("arrival_s", pa.float64(), "s", "time of arrival; NULL without a clock", nullable=True)
+START_BLOCK = _count("start_block", "blocks", "position of the first block of the piece in the request")
+LENGTH_BLOCKS = _count("length_blocks", "blocks", "blocks of the piece", 1)
+DISTANCE_BLOCKS = _count("distance_blocks", "blocks", "reuse distance of the first of them")
+STEP = _count("step", "1", "growth of the distance from block to block, 0 or 1")
+LAST_REQUEST = _count("last_request", "1", "request that touched the blocks last before")
+IS_CHAINED = Field("is_chained", pa.bool_(), "", "an identity stands for the whole prompt up to it, in all of the log")
+IS_WITHIN = Field("is_within", pa.bool_(), "", "that request is of the same session")
+
 _CURVE = (*SERIES, "block_tokens", "interleaving")
 _CURVE_FIELDS = (*SERIES_FIELDS, CACHE_BLOCK, INTERLEAVING)
 CAPACITY = Table(
@@ -132,6 +144,20 @@ TOP_PREFIXES = Table(
     "one of the ten prefixes of a series that bring most",
     (*SERIES, "block_tokens", "rank"),
     (*SERIES_FIELDS, CACHE_BLOCK, RANK, PREFIX_IDENTITY, PREFIX_SESSION, PREFIX_TOKENS, REQUESTS, HIT_TOKENS),
+    partition_by=SERIES,
+)
+LOG_REQUESTS = Table(
+    "log_requests",
+    "one request of a log whose blocks have identities, in order of service",
+    (*SERIES, "request"),
+    (*SERIES_FIELDS, CACHE_BLOCK, REQUEST, CONTEXT_TOKENS, LOOKUP_BLOCKS, ARRIVAL, IS_CHAINED),
+    partition_by=SERIES,
+)
+REUSE_DISTANCES = Table(
+    "reuse_distances",
+    "one piece of the leading blocks that a request of such a log finds in an endless cache",
+    (*SERIES, "request", "start_block"),
+    (*SERIES_FIELDS, REQUEST, START_BLOCK, LENGTH_BLOCKS, DISTANCE_BLOCKS, STEP, LAST_REQUEST, IS_WITHIN),
     partition_by=SERIES,
 )
 CACHE_TIERS = Table(

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipelines.capacity.curve import Curve, curve_of
-from pipelines.capacity.distances import Hits, hits_of
 from pipelines.capacity.machines.answer import CacheAnswer, CacheRow
 from pipelines.capacity.machines.loads import load
 from pipelines.capacity.machines.question import CacheQuestion, Tier, checked
 from pipelines.capacity.machines.tier_rows import HOST_BYTES, ModelOnMachine, model_on_machine
 from pipelines.capacity.machines.workload_requests import Served, read_requests
-from pipelines.capacity.policies import is_chained, optimum
+from pipelines.capacity.policies import optimum
 from pipelines.hardware.entities import Pair
 from pipelines.hardware.machines import Sources, machine_of
 from pipelines.hardware.questions.names import known_name
@@ -28,12 +27,11 @@ ENDLESS = 2**60
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What all rows of an answer share: machine, rate of its link, requests, their hits and their curve."""
+    """What all rows of an answer share: machine, rate of its link, requests with their hits, and their curve."""
 
     machine: ModelOnMachine
     bytes_per_s: float
     served: Served
-    hits: Hits
     curve: Curve
 
 
@@ -56,10 +54,9 @@ def cache(question: CacheQuestion, sources: Sources, database: Callable[[], Path
             code=ErrorCode.NOTHING_FITS,
         )
     served = read_requests(database(), settled, model.tokenizer)
-    hits = hits_of(served.requests)
-    curve = curve_of(served.requests, hits)
+    curve = curve_of(served.requests, served.hits)
     rate = machine_of(sources, pair, model).bytes_per_s
-    return _answer(settled, _Case(machine, rate, served, hits, curve))
+    return _answer(settled, _Case(machine, rate, served, curve))
 
 
 def _settled(question: CacheQuestion, sources: Sources) -> CacheQuestion:
@@ -105,7 +102,7 @@ def _answer(question: CacheQuestion, case: _Case) -> CacheAnswer:
         model=model.model, accelerator=case.machine.platform.accelerator, link=case.machine.platform.link,
         kv_dtype=question.kv_dtype, gpus=placed.gpus, gpu_pool_bytes=placed.pool_bytes * placed.gpus,
         kv_token_bytes=placed.host_token_bytes, kappa_crit=case.machine.kappa_crit,
-        knee_bytes=knee_bytes, is_best_exact=is_chained(case.served.requests),
+        knee_bytes=knee_bytes, is_best_exact=case.served.is_chained,
         rows=rows, verdict_row=len(rows) - 1 if question.tiers or not beyond else beyond[0],
     )  # fmt: skip
 
@@ -121,13 +118,13 @@ def _row(question: CacheQuestion, case: _Case, tiers: Sequence[Tier]) -> CacheRo
     placed, curve, requests = case.machine.deployment, case.curve, case.served.requests
     size = curve.block_tokens
     blocks = [placed.gpu_blocks(size), *(placed.host_blocks(tier.size_bytes, size) for tier in tiers)]
-    found = load(requests, case.hits, blocks, case.machine.kappa_crit, [_slowness(case, tier) for tier in tiers])
+    found = load(requests, case.served.hits, blocks, case.machine.kappa_crit, [_slowness(case, tier) for tier in tiers])
     held, total = sum(blocks), max(curve.context_tokens, 1)
     size_bytes = sum(tier.size_bytes for tier in tiers)
     step = size_bytes or HOST_BYTES[1]
     more = held + int(blocks_in(step, size, placed.host_token_bytes))
     hits = int(curve.tokens_at(held))
-    best = requests.cached_tokens(optimum(requests, case.hits, held).blocks).sum()
+    best = requests.cached_tokens(optimum(requests, case.served.hits, held).blocks).sum()
     rate = question.requests_per_s or _rate(case.served)
     per_request = found.tokens_per_request * placed.host_token_bytes
     tokens = found.tokens

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pipelines.capacity.distances import Hits, hits_of
 from pipelines.capacity.interleaving import interleaved
 from pipelines.capacity.machines.question import CacheQuestion
 from pipelines.capacity.requests import Requests, in_order, requests_of_turns
+from pipelines.capacity.tables import of_log
 from pipelines.hardware.questions.names import known_name
 from warehouse.database.engine import fetch, read_only
 from warehouse.declared.capacity_tables import LOG_ORDER
 from warehouse.declared.fields import HISTORY, LOGGED, PREFIX
 from warehouse.errors import ErrorCode, KappaError
+
+if TYPE_CHECKING:
+    import duckdb
+
+Connection: TypeAlias = "duckdb.DuckDBPyConnection"
+Series: TypeAlias = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +34,16 @@ class Served:
         series: Values of `SERIES`.
         interleaving: Sessions served at a time; 0 for the log's own order.
         requests: In order of service.
+        hits: Their hits.
+        is_chained: Whether a block is found only where all before it are, in every prompt.
         is_sample: Whether the text is generated.
     """
 
-    series: tuple[str, str, str, str]
+    series: Series
     interleaving: int
     requests: Requests
+    hits: Hits
+    is_chained: bool
     is_sample: bool
 
 
@@ -50,6 +62,8 @@ def read_requests(database: Path, question: CacheQuestion, tokenizer: str) -> Se
         if found is None:
             raise _nothing(workload, question, tokenizer)
         series = (workload, found["tokenizer"], found["counting"], found["reuse"])
+        if series[3] == PREFIX:
+            return _of_log(connection, series, is_sample=found["is_sample"])
         query = (
             "SELECT session_id, cached_tokens, prefill_tokens, coalesce(output_tokens, 0) AS output_tokens FROM turns "
             "WHERE workload = $w AND tokenizer = $t AND counting = $c AND reuse = $r ORDER BY rowid"
@@ -57,9 +71,31 @@ def read_requests(database: Path, question: CacheQuestion, tokenizer: str) -> Se
         turns = fetch(connection, query, dict(zip("wtcr", series, strict=True)))
     cached, prefill, output = (turns[f"{kind}_tokens"].to_numpy() for kind in ("cached", "prefill", "output"))
     sessions = turns["session_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
-    requests = requests_of_turns(cached, prefill, output, sessions, question.block_tokens)
+    turns_of = requests_of_turns(cached, prefill, output, sessions, question.block_tokens)
     order = interleaved(sessions, question.sessions)
-    return Served(series, question.sessions, in_order(requests, order), found["is_sample"])
+    requests = in_order(turns_of, order)
+    return Served(series, question.sessions, requests, hits_of(requests), True, found["is_sample"])
+
+
+def _of_log(connection: Connection, series: Series, *, is_sample: bool) -> Served:
+    """Return the requests of a log from the tables that hold their reuse distances."""
+    where = "WHERE workload = $w AND tokenizer = $t AND counting = $c AND reuse = $r ORDER BY"
+    names: dict[str, object] = dict(zip("wtcr", series, strict=True))
+    rows = fetch(connection, f"FROM log_requests {where} request", names)
+    pieces = fetch(connection, f"FROM reuse_distances {where} request, start_block", names)
+    if not rows.num_rows:
+        raise _nothing_of_log(series)
+    requests, hits = of_log(rows, pieces)
+    return Served(series, LOG_ORDER, requests, hits, bool(rows["is_chained"][0].as_py()), is_sample)
+
+
+def _nothing_of_log(series: Series) -> KappaError:
+    return KappaError(
+        f"{series[0]} has no request with blocks",
+        "the home folder holds none",
+        f"run `kappa run --workload {series[0]}`",
+        code=ErrorCode.NOT_BUILT,
+    )
 
 
 def _chosen(rows: list[dict[str, Any]], question: CacheQuestion, tokenizer: str) -> dict[str, Any] | None:

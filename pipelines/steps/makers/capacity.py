@@ -18,6 +18,8 @@ from warehouse.declared.capacity_tables import (
     CACHE_TIERS,
     CAPACITY,
     LOG_ORDER,
+    LOG_REQUESTS,
+    REUSE_DISTANCES,
     REUSE_TIMES,
     TOP_PREFIXES,
 )
@@ -39,7 +41,8 @@ def of_series(table: Table) -> Callable[[Staging, list[Product]], pa.Table]:
     return rows
 
 
-MAKERS = {table.name: of_series(table) for table in (CAPACITY, CACHE_POLICIES, REUSE_TIMES, TOP_PREFIXES)}
+TABLES = (CAPACITY, CACHE_POLICIES, REUSE_TIMES, TOP_PREFIXES, LOG_REQUESTS, REUSE_DISTANCES)
+MAKERS = {table.name: of_series(table) for table in TABLES}
 
 
 def cache_tier_rows(staging: Staging, parts: list[Product]) -> pa.Table:
