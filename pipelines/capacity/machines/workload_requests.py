@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from pipelines.capacity.distances import Hits, hits_of
 from pipelines.capacity.interleaving import interleaved
@@ -19,10 +22,7 @@ from warehouse.declared.capacity_tables import LOG_ORDER
 from warehouse.declared.fields import HISTORY, LOGGED, PREFIX
 from warehouse.errors import ErrorCode, KappaError
 
-if TYPE_CHECKING:
-    import duckdb
-
-Connection: TypeAlias = "duckdb.DuckDBPyConnection"
+Ask: TypeAlias = Callable[[str, dict[str, object]], pa.Table]
 Series: TypeAlias = tuple[str, str, str, str]
 
 
@@ -63,7 +63,7 @@ def read_requests(database: Path, question: CacheQuestion, tokenizer: str) -> Se
             raise _nothing(workload, question, tokenizer)
         series = (workload, found["tokenizer"], found["counting"], found["reuse"])
         if series[3] == PREFIX:
-            return _of_log(connection, series, is_sample=found["is_sample"])
+            return _of_log(partial(fetch, connection), series, is_sample=found["is_sample"])
         query = (
             "SELECT session_id, cached_tokens, prefill_tokens, coalesce(output_tokens, 0) AS output_tokens FROM turns "
             "WHERE workload = $w AND tokenizer = $t AND counting = $c AND reuse = $r ORDER BY rowid"
@@ -77,12 +77,12 @@ def read_requests(database: Path, question: CacheQuestion, tokenizer: str) -> Se
     return Served(series, question.sessions, requests, hits_of(requests), True, found["is_sample"])
 
 
-def _of_log(connection: Connection, series: Series, *, is_sample: bool) -> Served:
+def _of_log(ask: Ask, series: Series, *, is_sample: bool) -> Served:
     """Return the requests of a log from the tables that hold their reuse distances."""
     where = "WHERE workload = $w AND tokenizer = $t AND counting = $c AND reuse = $r ORDER BY"
     names: dict[str, object] = dict(zip("wtcr", series, strict=True))
-    rows = fetch(connection, f"FROM log_requests {where} request", names)
-    pieces = fetch(connection, f"FROM reuse_distances {where} request, start_block", names)
+    rows = ask(f"FROM log_requests {where} request", names)
+    pieces = ask(f"FROM reuse_distances {where} request, start_block", names)
     if not rows.num_rows:
         raise _nothing_of_log(series)
     requests, hits = of_log(rows, pieces)
