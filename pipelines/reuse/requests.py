@@ -24,6 +24,7 @@ SCHEMA = pa.schema(
         pa.field("turn_index", pa.int32(), nullable=False),
         pa.field("arrival_s", pa.float64()),
         pa.field("context_tokens", pa.int64(), nullable=False),
+        pa.field("cached_tokens", pa.int64(), nullable=False),
         pa.field("output_tokens", pa.int64()),
         pa.field("lookup_blocks", pa.int64(), nullable=False),
         pa.field("left_blocks", pa.large_list(pa.int64()), nullable=False),
@@ -41,6 +42,7 @@ class Requests:
         session: Place of each request's session in `sessions`; shape (R,).
         turn_index: Order of service in the session, from 0; shape (R,).
         context_tokens: n, tokens of the prompt, at least 1; shape (R,).
+        cached_tokens: K, below n: of an unlimited cache, or as the server reported; shape (R,).
         output_tokens: Tokens of the reply, 0 where `has_output` is false; shape (R,).
         has_output: Whether the log has the tokens of the reply; shape (R,).
         arrival_s: Time of arrival in seconds; shape (R,). None where it is not known.
@@ -55,6 +57,7 @@ class Requests:
     session: Ints
     turn_index: Ints
     context_tokens: Ints
+    cached_tokens: Ints
     output_tokens: Ints
     has_output: Bools
     arrival_s: Floats | None
@@ -88,6 +91,7 @@ def write_requests(requests: Requests, folder: Path) -> None:
         "turn_index": pa.array(requests.turn_index.astype(np.int32)),
         "arrival_s": arrival,
         "context_tokens": pa.array(requests.context_tokens),
+        "cached_tokens": pa.array(requests.cached_tokens),
         "output_tokens": pa.array(requests.output_tokens, mask=~requests.has_output),
         "lookup_blocks": pa.array(requests.lookup_blocks),
         "left_blocks": pa.LargeListArray.from_arrays(requests.offsets, pa.array(requests.ids)),
@@ -109,6 +113,7 @@ def read_requests(folder: Path) -> Requests:
         session=names.indices.to_numpy().astype(np.int64),
         turn_index=table["turn_index"].to_numpy().astype(np.int64),
         context_tokens=table["context_tokens"].to_numpy(),
+        cached_tokens=table["cached_tokens"].to_numpy(),
         output_tokens=table["output_tokens"].fill_null(0).to_numpy(),
         has_output=np.asarray(has_output, bool),
         arrival_s=None if table["arrival_s"].null_count else table["arrival_s"].to_numpy(),

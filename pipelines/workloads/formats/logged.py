@@ -13,10 +13,10 @@ import numpy as np
 from pipelines.reuse.requests import Ints, Requests, turn_indices
 from pipelines.sessions.rejects import Reject
 from pipelines.turns.derivation import Turns
+from pipelines.workloads.formats.instants import Service
 
 # A record: its file, its number there from 0, and its value, most often a dict.
 Records = Iterable[tuple[str, int, object]]
-TURN_LEVEL = "turn"
 
 
 class Unusable(Exception):  # noqa: N818 - a reason for `rejects`, no fault of the program
@@ -50,6 +50,8 @@ class Read:
         instant: Time in nanoseconds; None where it is absent or cannot be read.
         timed: Number of requests that give a time.
         session: Name of each request's session.
+        paths: File of each request's record, as `numbers` is its number there.
+        current: File and number of the record that is being read.
         records: Records read, by file; each is kept or in `rejects`.
         notes: What the user is told, a sentence each.
     """
@@ -59,6 +61,9 @@ class Read:
     instant: list[int | None] = field(default_factory=list)
     timed: int = 0
     session: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    current: tuple[str, int] = ("", 0)
     records: Counter[str] = field(default_factory=Counter)
     kept: int = 0
     rejects: list[Reject] = field(default_factory=list)
@@ -67,6 +72,8 @@ class Read:
     def add(self, session: str, prompt: int, output: int | None, instant: int | None, *, is_timed: bool) -> None:
         """Append a request."""
         self.session.append(session)
+        self.paths.append(self.current[0])
+        self.numbers.append(self.current[1])
         self.prompt.append(prompt)
         self.output.append(-1 if output is None else output)
         self.instant.append(instant)
@@ -85,7 +92,7 @@ class Logged:
 
     Attributes:
         requests: The requests; with identities of their blocks where the format has them.
-        cached_tokens: K of each, shape (requests,), below its n.
+        origins: File and number of the record in which each session begins.
         reuse: `prefix` or `reported`.
         rejects: Records left out, and requests of records that are kept.
         records: Records read by file; records = kept + rejects of level record.
@@ -94,7 +101,7 @@ class Logged:
     """
 
     requests: Requests
-    cached_tokens: Ints
+    origins: list[tuple[str, int]]
     reuse: str
     rejects: list[Reject]
     records: Mapping[str, int]
@@ -103,8 +110,7 @@ class Logged:
 
     def turns(self) -> Turns:
         """Return the requests as turns, in order of service."""
-        of, cached = self.requests, self.cached_tokens
-        return Turns(of.session, of.turn_index, cached, of.context_tokens - cached, of.output_tokens, of.has_output)
+        return turns_of(self.requests)
 
 
 class Format(Protocol):
@@ -115,30 +121,68 @@ class Format(Protocol):
         ...
 
 
+class LogSink(Protocol):
+    """What a log is written into: `pipelines.sessions.writing.SessionsWriter`."""
+
+    kept: int
+
+    def session(self, session_id: str, path: str, record: int) -> int:
+        """Register a session that begins at a record."""
+        ...
+
+    def requests(self, requests: Requests, notes: list[str]) -> None:
+        """Keep the requests of all sessions, and what the user is told."""
+
+    def reject(self, reject: Reject) -> None:
+        """Record a reject."""
+
+
+def turns_of(requests: Requests) -> Turns:
+    """Return requests as turns, in order of service."""
+    of, cached = requests, requests.cached_tokens
+    return Turns(of.session, of.turn_index, cached, of.context_tokens - cached, of.output_tokens, of.has_output)
+
+
 def counted_records(records: Records, read: Read) -> Iterator[tuple[str, int, object]]:
     """Yield the records and count them by file."""
     for path, index, value in records:
         read.records[path] += 1
+        read.current = path, index
         yield path, index, value
 
 
 def served(  # noqa: PLR0913, PLR0917 - the columns of `Requests` that differ by format
-    read: Read, order: Ints, arrival: object, block_tokens: int, offsets: Ints, ids: Ints
-) -> Requests:
-    """Return the requests in order of service; `offsets` and `ids` are in that order already."""
+    read: Read, service: Service, cached: Ints, block_tokens: int, offsets: Ints, ids: Ints, reuse: str
+) -> Logged:
+    """Return what was read in order of service; `cached`, `offsets` and `ids` are in that order already."""
     sessions, session = read.session_codes()
+    order = service.order
     output = np.array(read.output, np.int64)[order]
-    assert arrival is None or isinstance(arrival, np.ndarray)
-    return Requests(
+    requests = Requests(
         block_tokens=block_tokens,
         sessions=sessions,
         session=session[order],
         turn_index=turn_indices(session[order]),
         context_tokens=np.array(read.prompt, np.int64)[order],
+        cached_tokens=cached,
         output_tokens=np.maximum(output, 0),
         has_output=output >= 0,
-        arrival_s=arrival,
+        arrival_s=service.arrival_s,
         offsets=offsets,
         ids=ids,
         lookup_blocks=np.diff(offsets),
     )
+    first = np.unique(session, return_index=True)[1].tolist()
+    origins = [(read.paths[place], read.numbers[place]) for place in first]
+    notes = [*read.notes, *([service.note] if service.note else [])]
+    return Logged(requests, origins, reuse, read.rejects, read.records, read.kept, notes)
+
+
+def write_log(logged: Logged, sink: LogSink) -> None:
+    """Write what a log gives: its sessions, requests, rejects and notes."""
+    for name, (path, record) in zip(logged.requests.sessions, logged.origins, strict=True):
+        sink.session(name, path, record)
+    sink.requests(logged.requests, logged.notes)
+    for reject in logged.rejects:
+        sink.reject(reject)
+    sink.kept += logged.kept

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipelines.reuse.given import leading_left
 from pipelines.reuse.leading import cached_by_blocks
-from pipelines.sessions.rejects import Reject
+from pipelines.sessions.rejects import TURN_LEVEL, Reject
 from pipelines.workloads.formats.blocks import BlockColumns
 from pipelines.workloads.formats.cells import (
     BadNumberError,
@@ -29,7 +29,6 @@ from pipelines.workloads.formats.cells import (
 )
 from pipelines.workloads.formats.instants import MILLISECOND, SECOND, Service, instant_of, order_of_service
 from pipelines.workloads.formats.logged import (
-    TURN_LEVEL,
     Logged,
     Read,
     Records,
@@ -174,14 +173,11 @@ class _Trace:
         read = self.read
         read.session = [self._oldest(name) for name in read.session] if self.parents else read.session
         service = self._service()
-        if service.note:
-            read.notes.append(service.note)
         offsets, codes, first = self.blocks.in_order(service.order)
         (block,) = self.blocks.sizes
-        requests = served(read, service.order, service.arrival_s, block, offsets, codes)
         leading = leading_left(codes, first, offsets)
-        cached = cached_by_blocks(leading, requests.context_tokens, block)
-        return Logged(requests, cached, PREFIX, read.rejects, read.records, read.kept, read.notes)
+        cached = cached_by_blocks(leading, np.array(read.prompt, np.int64)[service.order], block)
+        return served(read, service, cached, block, offsets, codes, PREFIX)
 
     def _require_requests(self) -> None:
         if len(self.blocks.sizes) > 1:

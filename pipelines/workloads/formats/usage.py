@@ -143,12 +143,9 @@ class _Usage:
         if silent:
             read.notes.append(f"{silent:,} of {len(reported):,} requests report no cached tokens: taken as none")
         service = order_of_service(read.instant, given=read.timed)
-        if service.note:
-            read.notes.append(service.note)
-        none = np.zeros(0, np.int64)
-        requests = served(read, service.order, service.arrival_s, 0, np.zeros(len(reported) + 1, np.int64), none)
-        cached = np.minimum(np.maximum(reported[service.order], 0), requests.context_tokens - 1)
-        return Logged(requests, cached, REPORTED, read.rejects, read.records, read.kept, read.notes)
+        cached = np.minimum(np.maximum(reported, 0), np.array(read.prompt, np.int64) - 1)[service.order]
+        offsets, none = np.zeros(len(reported) + 1, np.int64), np.zeros(0, np.int64)
+        return served(read, service, cached, 0, offsets, none, REPORTED)
 
     @staticmethod
     def _nothing_reported() -> KappaError:

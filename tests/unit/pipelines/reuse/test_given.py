@@ -62,6 +62,7 @@ def test_the_product(tmp_path: Path, arrival: list[float] | None) -> None:
         session=session,
         turn_index=turn_indices(session),
         context_tokens=np.array([40, 5, 33]),
+        cached_tokens=np.array([0, 0, 32]),
         output_tokens=np.array([3, 0, 0]),
         has_output=np.array([True, False, True]),
         arrival_s=None if arrival is None else np.array(arrival),

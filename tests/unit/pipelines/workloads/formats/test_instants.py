@@ -15,7 +15,8 @@ NOON = 1_767_268_800  # 2026-01-01 12:00 UTC
     "value",
     [
         NOON, float(NOON), str(NOON), NOON * 1000, "2026-01-01T12:00:00Z", "2026-01-01 12:00:00",
-        "2026-01-01T13:00+01:00", " 2026-01-01 12:00:00.0000000 ", datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 12),  # noqa: DTZ001
+        "2026-01-01T13:00+01:00", " 2026-01-01 12:00:00.0000000 ", datetime(2026, 1, 1, 12, tzinfo=UTC),
+        datetime(2026, 1, 1, 12),  # noqa: DTZ001
     ],
 )  # fmt: skip
 def test_one_instant(value: object) -> None:

@@ -109,7 +109,7 @@ def test_sessions_and_order() -> None:
     found = logged(rows)
     of = found.requests
     names = [of.sessions[code] for code in of.session.tolist()]
-    assert list(zip(names, of.turn_index.tolist(), found.cached_tokens.tolist(), strict=True)) == [
+    assert list(zip(names, of.turn_index.tolist(), found.requests.cached_tokens.tolist(), strict=True)) == [
         ("2", 0, 5), ("s", 0, 4), ("s", 1, 3),
     ]  # fmt: skip
 
