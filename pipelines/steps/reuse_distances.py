@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from pipelines.capacity.distances import Hits, hits_of
 from pipelines.capacity.requests import Requests, requests_of_ids, requests_of_turns
 from pipelines.capacity.tables import capacity_rows, log_rows, orders, policy_rows, prefix_rows, reuse_time_rows
-from pipelines.reuse.requests import REQUESTS, read_requests
 from pipelines.steps.inputs import inputs_of
+from pipelines.steps.logged_turns import requests_of
 from pipelines.steps.product_names import reuse_distances_name
 from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.declared.capacity_tables import LOG_REQUESTS, REUSE_DISTANCES
@@ -36,7 +36,7 @@ def measure_reuse(staging: Staging, turns: Product) -> Product:
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
     with staging.build(name, inputs=inputs) as draft:
-        tables = _rows(turns, dict(zip(SERIES, series, strict=True)))
+        tables = _rows(staging, turns, dict(zip(SERIES, series, strict=True)))
         for table, rows in tables.items():
             pq.write_table(rows, draft.folder / f"{table}.parquet", compression="zstd")
         draft.meta.update({table: rows.num_rows for table, rows in tables.items()})
@@ -44,27 +44,27 @@ def measure_reuse(staging: Staging, turns: Product) -> Product:
     return staging.require(name)
 
 
-def served(turns: Product, block_tokens: int) -> Served:
+def served(staging: Staging, turns: Product, block_tokens: int) -> Served:
     """Return the requests of a series and their hits, by sessions served at a time."""
-    requests, _ = _requests(turns, block_tokens)
+    requests, _ = _requests(staging, turns, block_tokens)
     return {sessions: (ordered, hits_of(ordered)) for sessions, ordered in orders(requests).items()}
 
 
-def block_sizes(turns: Product) -> tuple[int, ...]:
+def block_sizes(staging: Staging, turns: Product) -> tuple[int, ...]:
     """Return the block sizes at which the reuse of a series is known: those of a log, or of an engine for text.
 
     None where blocks have no identities, only what a server reported.
     """
-    if (turns.folder / REQUESTS).is_file():
-        block = read_requests(turns.folder).block_tokens
-        return (block,) if block else ()
-    return TEXT_BLOCKS if turns.meta["reuse"] == HISTORY else ()
+    if turns.meta["reuse"] == HISTORY:
+        return TEXT_BLOCKS
+    log = requests_of(staging, turns.meta["workload"])
+    return (log.block_tokens,) if log and log.block_tokens else ()
 
 
-def _rows(turns: Product, names: dict[str, str]) -> dict[str, pa.Table]:
+def _rows(staging: Staging, turns: Product, names: dict[str, str]) -> dict[str, pa.Table]:
     found = {table.name: [table.rows([])] for table in (LOG_REQUESTS, REUSE_DISTANCES)}
-    for block in block_sizes(turns):
-        requests, sessions = _requests(turns, block)
+    for block in block_sizes(staging, turns):
+        requests, sessions = _requests(staging, turns, block)
         by_order = {count: (ordered, hits_of(ordered)) for count, ordered in orders(requests).items()}
         first, hits = next(iter(by_order.values()))
         rows = {
@@ -80,10 +80,9 @@ def _rows(turns: Product, names: dict[str, str]) -> dict[str, pa.Table]:
     return {table: pa.concat_tables(parts) for table, parts in found.items()}
 
 
-def _requests(turns: Product, block_tokens: int) -> tuple[Requests, list[str]]:
+def _requests(staging: Staging, turns: Product, block_tokens: int) -> tuple[Requests, list[str]]:
     """Return the requests of a series, in order of service or of the file, and the names of the sessions by number."""
-    if (turns.folder / REQUESTS).is_file():
-        log = read_requests(turns.folder)
+    if turns.meta["reuse"] != HISTORY and (log := requests_of(staging, turns.meta["workload"])) is not None:
         requests = requests_of_ids(
             block_tokens=log.block_tokens, offsets=log.offsets, ids=log.ids, lookup_counts=log.lookup_blocks,
             context_tokens=log.context_tokens, session=log.session, arrival_s=log.arrival_s,

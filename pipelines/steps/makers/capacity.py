@@ -34,7 +34,7 @@ def of_series(table: Table) -> Callable[[Staging, list[Product]], pa.Table]:
     """Return the maker of a table that the reuse distances of each series have rows of."""
 
     def rows(staging: Staging, parts: list[Product]) -> pa.Table:
-        measured = [measure_reuse(staging, part) for part in some(parts) if block_sizes(part)]
+        measured = [measure_reuse(staging, part) for part in some(parts) if block_sizes(staging, part)]
         files = [pq.read_table(product.file(f"{table.name}.parquet")) for product in measured]
         return pa.concat_tables([table.rows([]), *files])
 
@@ -48,13 +48,14 @@ MAKERS = {table.name: of_series(table) for table in TABLES}
 def cache_tier_rows(staging: Staging, parts: list[Product]) -> pa.Table:
     """Return what the headline models on the headline platforms find where, at each size of host memory."""
     machines = machines_of(read_sources(FOLDER, user_rows(staging)))
-    return pa.concat_tables([CACHE_TIERS.rows([]), *(_of_part(part, machines) for part in some(parts))])
+    return pa.concat_tables([CACHE_TIERS.rows([]), *(_of_part(staging, part, machines) for part in some(parts))])
 
 
-def _of_part(part: Product, machines: Machines) -> pa.Table:
+def _of_part(staging: Staging, part: Product, machines: Machines) -> pa.Table:
     names = {name: part.meta[name] for name in SERIES}
-    if not block_sizes(part):
+    sizes = block_sizes(staging, part)
+    if not sizes:
         return CACHE_TIERS.rows([])
-    by_order = served(part, block_sizes(part)[0])
+    by_order = served(staging, part, sizes[0])
     order = LOG_ORDER if LOG_ORDER in by_order else SHOWN_SESSIONS
     return tier_rows(names, order, *by_order[order], machines)
