@@ -28,7 +28,7 @@ Names = Mapping[str, object]
 # A curve with more bends is thinned, off by at most the tolerance in hit ratio; one of a log of hours has fewer.
 MOST_BENDS, TOLERANCE = 50_000, 2e-6
 # Policies are simulated one capacity at a time: at these shares of all blocks, and in this one interleaving.
-POLICY_SHARES = tuple(4.0**-power for power in range(6, -1, -1))
+POLICY_SHARES = tuple(2.0**-power for power in range(9, -1, -1))
 SHOWN_SESSIONS = 256
 MOST_FIFO_BLOCKS = 20_000_000
 
