@@ -14,7 +14,8 @@ SELECT workload, tokenizer, counting, reuse, block_tokens, interleaving,
        max(capacity_blocks) AS capacity_blocks, max(hit_ratio) AS hit_ratio
 FROM capacity
 WHERE interleaving = 0 OR (interleaving = $sessions AND block_tokens = $block)
-GROUP BY workload, tokenizer, counting, reuse, block_tokens, interleaving, floor(30 * log10(greatest(capacity_blocks, 1)))
+GROUP BY workload, tokenizer, counting, reuse, block_tokens, interleaving,
+         floor(30 * log10(greatest(capacity_blocks, 1)))
 ORDER BY ALL
 """
 _OPTIMUM = """
