@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from kappa.asking import cache, crit
+from kappa.profiling import profile
 from kappa.warehouse import Warehouse, open_warehouse
 from pipelines.capacity.machines.question import CacheQuestion, Tier
 from pipelines.hardware.questions.question import CritQuestion
@@ -28,4 +29,5 @@ __all__ = [
     "cache",
     "crit",
     "open",
+    "profile",
 ]

@@ -81,7 +81,7 @@ KAPPA_CRIT = Table(
     "kappa_crit",
     "one model on one platform with one kv_dtype",
     ("model", "accelerator", "link", "basis", "kv_dtype"),
-    (h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT),
+    (h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT, f.TOKENIZER),
 )
 HEADLINES = Table(
     "headlines",
