@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
-from kappa.asking import crit
+from kappa.asking import cache, crit
 from kappa.profiling import profile
 from kappa.warehouse import Warehouse, open_warehouse
+from pipelines.capacity.machines.question import CacheQuestion, Tier
 from pipelines.hardware.questions.question import CritQuestion
 from pipelines.hardware.questions.verdict import Verdict, verdict
 from warehouse.errors import ErrorCode, KappaError, UsageError
@@ -19,12 +20,15 @@ from warehouse.errors import ErrorCode, KappaError, UsageError
 open = open_warehouse  # noqa: A001 - users write `kappa.open`; no file is opened in this module
 
 __all__ = [
+    "CacheQuestion",
     "CritQuestion",
     "ErrorCode",
     "KappaError",
+    "Tier",
     "UsageError",
     "Verdict",
     "Warehouse",
+    "cache",
     "crit",
     "open",
     "profile",

@@ -6,7 +6,8 @@ import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from kappa.asking import answers_of
+from kappa.asking import answers_of, cache_answer_of
+from pipelines.capacity.machines.question import CacheQuestion
 from pipelines.hardware.questions.question import CritQuestion
 from warehouse.database.engine import checked, matching, read_only, stream
 from warehouse.declared.fields import BLOCK_TOKENS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pipelines.capacity.machines.answer import CacheAnswer
     from pipelines.hardware.questions.answer import CritAnswer
     from warehouse.database.engine import Relation
 
@@ -222,6 +224,21 @@ class Warehouse:
         {('finqa', 'text', True)}
         """
         return answers_of(question, self._home.path, lambda: self.folder / DATABASE)
+
+    def cache(self, question: CacheQuestion) -> CacheAnswer:
+        """Return how much of a workload of this generation caches keep, for a model on a machine.
+
+        Raises:
+            UsageError: the question has an impossible number.
+            KappaError: a name is unknown, the model does not fit, or the workload is not here.
+
+        >>> from kappa import CacheQuestion, Tier
+        >>> asked = CacheQuestion("sharegpt", "llama-3.1-405b", "h100-sxm", tiers=(Tier("dram", 512e9),))
+        >>> gpu_alone, with_dram = sample.cache(asked).rows
+        >>> gpu_alone.hit_ratio < with_dram.hit_ratio, gpu_alone.link_token_share
+        (True, 0.0)
+        """
+        return cache_answer_of(question, self._home.path, lambda: self.folder / DATABASE)
 
     def _series(self, **names: str | None) -> dict[str, str | None]:
         """Return the names; KappaError for one that the warehouse does not hold, instead of an empty result."""

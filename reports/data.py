@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reports.cache_data import CacheData, read_cache
 from reports.histogram import BINS_PER_DECADE, SQL, Histogram, Key, histograms
 from warehouse.database.engine import read_only
 from warehouse.declared.fields import COUNTINGS, HISTORY, LOGGED, REUSES
@@ -72,6 +73,7 @@ class ReportData:
         rejects: one row per workload, level and reason, with the number and the first example.
         histograms: turns of the `shown` series, by `tokenizer` or as logged, by workload, metric and whether they are
             first turns.
+        cache: rows about caches of a size, of the `shown` series and the headline models.
     """
 
     tokenizer: str
@@ -92,6 +94,7 @@ class ReportData:
     rejects: list[Row]
     generations: list[Row]
     histograms: dict[Key, Histogram]
+    cache: CacheData = field(default_factory=CacheData)
 
     @property
     def is_sample(self) -> bool:
@@ -211,6 +214,7 @@ def read_report_data(database: Path) -> ReportData:
         bins = rows(
             SQL, tokenizers=[tokenizer, LOGGED], workloads=list(shown), bins_per_decade=BINS_PER_DECADE, **series
         )
+        cache = read_cache(rows, models, lambda row: is_shown(shown, row))
     return ReportData(
         tokenizer=tokenizer,
         counting=counting,
@@ -222,6 +226,7 @@ def read_report_data(database: Path) -> ReportData:
         design_questions=[row for row in questions if is_shown(shown, row)],
         template_tokens=template,
         histograms=histograms(bins),
+        cache=cache,
         **tables,
     )
 

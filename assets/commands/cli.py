@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Sequence
 
 from assets import interrupts
+from assets.commands.cache.options import add_cache_options
 from assets.commands.crit.options import add_crit_options
 from assets.commands.own_options import add_own_options
 from assets.commands.parser import OneLineParser
@@ -70,6 +71,14 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_crit_options(crit)
     _add_output(crit)
+
+    cache = commands.add_parser(
+        "cache",
+        parents=[shared],
+        help="how much of a workload a cache of a given size keeps, and what crosses the link",
+    )
+    add_cache_options(cache)
+    _add_output(cache)
 
     measure = commands.add_parser(
         "measure", parents=[shared], help="time this machine's link and accelerator; needs PyTorch and an accelerator"
@@ -178,11 +187,12 @@ _COMMANDS = {
     **dict.fromkeys(("add", "profile", "workloads", "remove"), "assets.commands.own"),
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
+    "cache": "assets.commands.cache.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "measure")
+_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "measure")
 # These show tables, which have own rows from the run on that found them.
 _SHOW_TABLES = ("sql", "report")
 

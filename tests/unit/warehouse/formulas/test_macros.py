@@ -55,6 +55,8 @@ RANGES: dict[str, st.SearchStrategy[Any]] = {
     "link_bytes_per_s": RATE, "tier_bytes_per_s": RATE, "tier_share": SHARE, "transfer_share": SHARE,
     "kappa_m_flop_per_byte": RATE, "kappa_hw_byte_per_flop": SECONDS, "kappa_ratio": RATE, "kappa_crit": SECONDS,
     "pcie_overhead": RATE, "transfer_s": SECONDS, "compute_s": SECONDS, "weights_s": SECONDS,
+    "marginal_kv_bytes": BYTES, "kv_dtype": st.sampled_from(["bf16", "fp8", "int8", "int4"]),
+    "bytes": st.floats(0, 1e15), "block_tokens": SMALL, "token_bytes": BYTES,
     "idle_w": st.floats(1, 2000), "busy_w": st.floats(1, 2000),
 }  # fmt: skip
 
