@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import slow_serving
 
-from pipelines.serving.engine.requests import Limits, Outcome, Requests, Work
+from pipelines.serving.engine.requests import Floats, Limits, Outcome, Requests, Work
 from pipelines.serving.engine.run import simulate
 from pipelines.serving.engine.work import seconds_a_token, seconds_an_iteration
 from pipelines.serving.policies.spec import PolicySpec, parse_policy
@@ -46,13 +47,14 @@ def _work(case: slow_serving.Case, asked: Requests) -> Work:
     if case.cost == "iteration":
         return seconds_an_iteration(len(case.rows))
 
-    def flop(context: float, n: float) -> float:
+    def flop(context: Any, n: Any) -> Any:  # noqa: ANN401 - numbers and arrays alike
         return n + (n * context + n * (n + 1) / 2) / 16
 
     def piece(row: int, done: int, n: int) -> float:
         return float(flop(float(asked.cached_tokens[row]) + done, n))
 
-    def decode(contexts: Sequence[int]) -> tuple[float, float]:
-        return sum(flop(p, 1) for p in contexts), sum(contexts) / 4
+    def decode(contexts: Sequence[int], iterations: int) -> tuple[Floats, Floats]:
+        context = np.array(contexts) + np.arange(iterations)[:, None]
+        return flop(context, 1).sum(axis=1), context.sum(axis=1) / 4
 
     return Work(flop(asked.cached_tokens, asked.new_tokens), piece, decode, lambda n: 2 + n / 2)

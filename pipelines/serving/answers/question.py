@@ -13,7 +13,7 @@ from pipelines.serving.fleet.routing import PLANNED_USE
 from pipelines.serving.policies.spec import parse_policy
 from warehouse.errors import ErrorCode, UsageError
 
-TURNS = 20_000
+TURNS = 5000
 SESSIONS_AT_A_TIME = 16
 # Share of what the slower of link and accelerator carries alone.
 LOAD_SHARES = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1)
@@ -26,7 +26,7 @@ class ServeQuestion:
 
     Attributes:
         model: As in `CritQuestion`, as are `accelerator`, `link`, `basis`, `bandwidth_bytes_per_s`,
-            `sustained_fraction`, `kv_dtype`, `workload`, `counting`, `chunk_tokens` and `cost_model`.
+            `sustained_fraction`, `kv_dtype`, `workload`, `counting`, `reuse`, `chunk_tokens` and `cost_model`.
         tensor_parallel: GPUs that share each layer; None for the least that hold the weights and some cache.
         cost_model: None for the fullest that is known.
         turns: The first turns in the order of service; 0 for all.
@@ -57,6 +57,7 @@ class ServeQuestion:
     tensor_parallel: int | None = None
     workload: str | None = None
     counting: str | None = None
+    reuse: str | None = None
     chunk_tokens: int = 1
     cost_model: str | None = None
     turns: int = TURNS
@@ -131,7 +132,7 @@ def check(question: ServeQuestion) -> None:
     for name in ("slo_s", "cap_w"):
         value = getattr(question, name)
         if value is not None and not 0 < value < math.inf:
-            option = name[:-2].replace("slo", "slo").replace("cap", "cap-w")
+            option = {"slo_s": "slo", "cap_w": "cap-w"}[name]
             raise _no(f"--{option} {value:g} is not possible", "it is above 0", "give such a number")
 
 

@@ -53,13 +53,14 @@ class Work:
     Attributes:
         whole_s: FLOP seconds of all T of each request in one piece, shape (requests,).
         piece_s: FLOP seconds of `n` new tokens of `row` after `done` of its T.
-        decode_s: FLOP seconds of one token each after the contexts, and seconds to read these keys and values.
+        decode_s: For so many iterations, each of which adds a token to every context: FLOP seconds of one token each
+            after the contexts, and seconds to read their keys and values, each of shape (iterations,).
         weights_s: Seconds to read the weights that `n` tokens touch.
     """
 
     whole_s: Floats
     piece_s: Callable[[int, int, int], float]
-    decode_s: Callable[[Sequence[int]], tuple[float, float]]
+    decode_s: Callable[[Sequence[int], int], tuple[Floats, Floats]]
     weights_s: Callable[[int], float]
 
 

@@ -17,6 +17,8 @@ _INSTANTS = (
     "arrival_s", "memory_s", "admitted_s", "load_start_s", "load_end_s",
     "compute_start_s", "first_token_s", "left_s",
 )  # fmt: skip
+# Tokens decoded in one go, so that a long run of iterations takes little memory.
+_AT_ONCE = 65_536
 
 
 def simulate(requests: Requests, work: Work, limits: Limits, policy: PolicySpec) -> Outcome:
@@ -54,7 +56,7 @@ class _Engine:
         self.ratios = (requests.cached_tokens / requests.new_tokens).tolist() if policy.limit is not None else []
         groups = [] if requests.group is None else requests.group.tolist()
         self.waiting = Waiting(policy, self.held, self.new, self.ratios, groups or [0] * size)
-        self.is_rejected = bytearray(size)
+        self.is_rejected, self.ages = bytearray(size), policy.age_s is not None
         self.now, self.link_free, self.free, self.seqs, self.owed = 0.0, 0.0, float(self.pool), 0, 0
         self.came, self.told, self.started = 0, 0.0, 0.0
         self.partial: tuple[int, int] | None = None
@@ -142,8 +144,8 @@ class _Engine:
         tokens = self.limits.token_budget - left
         if tokens == 0:
             return False
-        self._compute(tokens, flop + seconds, loads, decoders)
-        self._finish(begun, decoders)
+        count = self._compute(tokens, flop + seconds, loads, decoders)
+        self._finish(begun, decoders, count)
         return True
 
     def _take(self, row: int, done: int, left: int, begun: list[int]) -> tuple[int, float]:
@@ -191,23 +193,40 @@ class _Engine:
         self.loading.append(row)
         self.owed += self.new[row]
 
-    def _compute(self, tokens: int, flop: float, loads: float, decoders: list[int]) -> None:
-        memory = self.work.weights_s(tokens)
-        if decoders:
-            contexts = [self.cached[row] + self.new[row] + self.made[row] - 1 for row in decoders]
-            more, read = self.work.decode_s(contexts)
-            flop, memory = flop + more, memory + read
-        seconds = max(flop, memory)
-        self.iterations.extend((self.now, loads, seconds, tokens))
-        self.flop_s += flop
-        self.started = self.now + loads
-        self.now = self.started + seconds
+    def _compute(self, tokens: int, flop: float, loads: float, decoders: list[int]) -> int:
+        """Let time pass; return the iterations: more than one where all decode and nothing can change meanwhile."""
+        memory, self.started = self.work.weights_s(tokens), self.now + loads
+        if not decoders:
+            seconds = max(flop, memory)
+            self.iterations.extend((self.now, loads, seconds, tokens))
+            self.flop_s += flop
+            self.now = self.started + seconds
+            return 1
+        contexts = [self.cached[row] + self.new[row] + self.made[row] - 1 for row in decoders]
+        most = self._like_this(decoders) if tokens == len(decoders) else 1
+        more, read = self.work.decode_s(contexts, most)
+        each: Floats = np.maximum(flop + more, memory + read)
+        ends = np.cumsum(np.append(self.started, each))
+        count = min(int(np.searchsorted(ends[1:], self._next_event(), "left")) + 1, most)
+        starts = np.append(self.now, ends[1:count])
+        rows = np.column_stack([starts, np.full(count, loads), each[:count], np.full(count, float(tokens))])
+        self.iterations.frombytes(rows.tobytes())
+        self.flop_s += float((flop + more[:count]).sum())
+        self.now = float(ends[count])
+        return count
+
+    def _like_this(self, decoders: list[int]) -> int:
+        """Return the most iterations in which the same requests decode, unless one comes or is loaded."""
+        if self.waiting.count and self.ages:
+            return 1
+        shortest = min(self.output[row] - self.made[row] for row in decoders)
+        return int(max(1, min(shortest, _AT_ONCE // len(decoders))))
 
     # The end of an iteration: first tokens, and who leaves.
 
-    def _finish(self, begun: list[int], decoders: list[int]) -> None:
+    def _finish(self, begun: list[int], decoders: list[int], count: int) -> None:
         for row in decoders:
-            self.made[row] += 1
+            self.made[row] += count
             if self.made[row] >= self.output[row]:
                 self._leave_at(self.now, row)
         if decoders:
@@ -231,12 +250,15 @@ class _Engine:
     def _leave_at(self, at_s: float, row: int) -> None:
         heapq.heappush(self.releases, (at_s, row))
 
-    def _jump(self) -> bool:
-        """Go to the next arrival, end of a load or release; return whether there is one."""
-        next_s = min(
+    def _next_event(self) -> float:
+        """Return when the next request comes, is loaded or gives its memory back; infinite without any."""
+        return min(
             self.arrival[self.came] if self.limits.closed is None and self.came < self.size else math.inf,
             self.times["load_end_s"][self.loading[0]] if self.loading else math.inf,
             self.releases[0][0] if self.releases else math.inf,
         )
-        self.now = next_s
-        return next_s < math.inf
+
+    def _jump(self) -> bool:
+        """Go to the next event; return whether there is one."""
+        self.now = self._next_event()
+        return self.now < math.inf

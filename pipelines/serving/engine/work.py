@@ -17,10 +17,14 @@ def seconds_a_token(new_tokens: Ints, seconds: float = 1.0) -> Work:
         seconds: Of one token.
     """
 
-    def decode(contexts: Sequence[int]) -> tuple[float, float]:
-        return len(contexts) * seconds, 0.0
+    def decode(contexts: Sequence[int], iterations: int) -> tuple[Floats, Floats]:
+        return np.full(iterations, len(contexts) * seconds), np.zeros(iterations)
 
     return Work(new_tokens.astype(np.float64) * seconds, lambda _row, _done, n: n * seconds, decode, lambda _n: 0.0)
+
+
+def _no_time(_contexts: Sequence[int], iterations: int) -> tuple[Floats, Floats]:
+    return np.zeros(iterations), np.zeros(iterations)
 
 
 def seconds_an_iteration(requests: int, seconds: float = 1.0) -> Work:
@@ -30,7 +34,7 @@ def seconds_an_iteration(requests: int, seconds: float = 1.0) -> Work:
         requests: Their number.
         seconds: Of one iteration.
     """
-    return Work(np.zeros(requests), lambda *_: 0.0, lambda _contexts: (0.0, 0.0), lambda _n: seconds)
+    return Work(np.zeros(requests), lambda *_: 0.0, _no_time, lambda _n: seconds)
 
 
 def seconds_a_request(compute_s: Floats, new_tokens: Ints) -> Work:
@@ -43,6 +47,6 @@ def seconds_a_request(compute_s: Floats, new_tokens: Ints) -> Work:
     return Work(
         compute_s,
         lambda row, _done, n: float(compute_s[row]) * n / int(new_tokens[row]),
-        lambda _contexts: (0.0, 0.0),
+        _no_time,
         lambda _n: 0.0,
     )

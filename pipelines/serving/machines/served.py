@@ -63,17 +63,17 @@ def _work(setting: Setting, cached: Floats, new: Floats) -> Work:
     return Work(
         np.asarray(flop.compute_s(cached, new), dtype=np.float64),
         lambda row, done, n: float(flop.compute_s(float(cached[row]) + done, float(n))),
-        lambda contexts: _decode_s(flop, contexts, is_full=is_full),
+        lambda contexts, iterations: _decode_s(flop, contexts, iterations, is_full=is_full),
         _weights_s(setting) if is_full else lambda _n: 0.0,
     )
 
 
-def _decode_s(flop: Setting, contexts: Sequence[int], *, is_full: bool) -> tuple[float, float]:
-    context = np.array(contexts, dtype=np.float64)
-    seconds = float(np.sum(flop.compute_s(context, np.ones_like(context))))
+def _decode_s(flop: Setting, contexts: Sequence[int], iterations: int, *, is_full: bool) -> tuple[Floats, Floats]:
+    context = np.array(contexts, dtype=np.float64) + np.arange(iterations)[:, None]
+    seconds: Floats = np.sum(flop.compute_s(context, np.ones_like(context)), axis=1)
     if not is_full:
-        return seconds, 0.0
-    of_gpu = float(np.sum(flop.loaded_bytes(context)))
+        return seconds, np.zeros(iterations)
+    of_gpu: Floats = np.sum(flop.loaded_bytes(context), axis=1)
     return seconds, of_gpu * flop.machine.tensor_parallel / known(flop.machine.hbm_bytes_per_s)
 
 
