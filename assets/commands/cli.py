@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from assets import interrupts
 from assets.commands.crit.options import add_crit_options
+from assets.commands.serving.options import add_serve_options
 from warehouse.errors import ErrorCode, KappaError, UsageError, write_code
 from warehouse.masking import MaskedStream, mask_log_records
 from warehouse.versions.installed import package_version
@@ -124,6 +125,12 @@ def build_parser() -> argparse.ArgumentParser:
     add_crit_options(crit)
     _add_output(crit)
 
+    serve = commands.add_parser(
+        "serve-sim", parents=[shared], help="turns that meet on a machine: TTFT over the rate, policies, fleet and cost"
+    )
+    add_serve_options(serve)
+    _add_output(serve)
+
     measure = commands.add_parser(
         "measure", parents=[shared], help="time this machine's link and accelerator; needs PyTorch and an accelerator"
     )
@@ -230,11 +237,12 @@ _COMMANDS = {
     "report": "assets.commands.running",
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
+    "serve-sim": "assets.commands.serving.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "refresh", "crit", "measure")
+_READ_OWN_ROWS = ("run", "refresh", "crit", "serve-sim", "measure")
 
 
 def _dispatch(options: argparse.Namespace) -> int:
@@ -246,4 +254,4 @@ def _dispatch(options: argparse.Namespace) -> int:
         for unread in unread_files(user_folder(home_path(options.home))):
             print(f"warning: {unread}", file=sys.stderr)
     module = importlib.import_module(_COMMANDS[options.command])
-    return int(getattr(module, options.command)(options))
+    return int(getattr(module, options.command.replace("-", "_"))(options))

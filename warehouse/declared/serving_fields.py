@@ -39,7 +39,7 @@ MEMORY_S = _seconds("memory_s", "mean wait for memory before admission")
 LINK_QUEUE_S = _seconds("link_queue_s", "mean wait of a load for the link")
 LOAD_S = _seconds("load_s", "mean time to load K")
 ACCELERATOR_QUEUE_S = _seconds(
-    "accelerator_queue_s", "mean wait for the accelerator, before admission or after the load"
+    "accelerator_queue_s", "mean wait for the accelerator, before admission and once loaded"
 )
 COMPUTING_S = _seconds("computing_s", "mean time from the beginning of the first iteration that computes a turn")
 LINK_BUSY = _share("link_busy_share", "share of the run in which the link loads")
@@ -50,8 +50,8 @@ POOL_SHARE = _share("pool_share", "mean share of the pool that is held").or_null
 )
 LIMIT = _text(
     "limit",
-    "what limits: link or compute where busy for 95 % of the run (the busier), else memory where something waits for it "
-    "half of the run",
+    "what limits: link or compute where busy for 95 % of the run (the busier), else memory where something waits for "
+    "it half of the run",
     ("link", "compute", "memory", "none"),
 )
 TOKENS_PER_ITERATION = _number("tokens_per_iteration", "tokens", "mean new tokens of an iteration")
