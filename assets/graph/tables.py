@@ -40,6 +40,7 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
         "kappa_crit": [dg.AssetKey("models"), dg.AssetKey("platforms")],
         "boundness": [*turns, dg.AssetKey("kappa_crit")],
         "design_questions": [*turns, dg.AssetKey("kappa_crit")],
+        **{served: [*turns, dg.AssetKey("kappa_crit")] for served in ("load", "schedule", "fleet")},
     }
     is_reference = name in GROUPS
     rules = {"declared": DECLARED, **MORE_CHECKS.get(name, {})}

@@ -56,6 +56,9 @@ STEPS = {
     "published": Step(("pipelines.steps.makers.hardware:published", _WRITTEN), ("warehouse/reference/published.csv",)),
     "boundness": Step(("pipelines.steps.makers.limits:boundness_rows", _WRITTEN), (_ROWS,)),
     "design_questions": Step(("pipelines.steps.makers.limits:design_question_rows", _WRITTEN), (_ROWS,)),
+    "load": Step(("pipelines.steps.makers.serving:load_rows", _WRITTEN), (_ROWS,), ("numpy",)),
+    "schedule": Step(("pipelines.steps.makers.serving:schedule_rows", _WRITTEN), (_ROWS,), ("numpy",)),
+    "fleet": Step(("pipelines.steps.makers.serving:fleet_rows", _WRITTEN), (_ROWS,), ("scipy",)),
     "warehouse": Step(("pipelines.steps.building:build_warehouse",), ("warehouse/sql/*.sql",), ("duckdb",)),
     "report": Step(("reports.report:write_report",), ("reports/template.html",), ("matplotlib", "seaborn")),
 }

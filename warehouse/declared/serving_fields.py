@@ -26,7 +26,9 @@ POOL_TOKENS = _count("pool_tokens", "tokens", "tokens that the pool of each GPU 
 CARRIED_PER_S = _number("carried_per_s", "1/s", "turns a second that link and accelerator carry, one turn an iteration")
 KNEE_PER_S = _number(
     "knee_per_s", "1/s", "largest rate with p90 TTFT within twice that of an idle machine, to 1 %"
-).or_null("largest rate with p90 TTFT within twice that of an idle machine, to 1 %; NULL where no rate is")
+).or_null(
+    "largest rate with p90 TTFT within twice that of an idle machine, to 1 %; NULL where no rate is, or every rate"
+)
 LOAD_SHARE = _number("load_share", "1", "the rate over carried_per_s; above 1 the queue only grows")
 RATE_PER_S = _number("rate_per_s", "1/s", "mean arrivals a second, at random (Poisson)")
 SERVED_TURNS = _count("served_turns", "1", "turns of the run, the first in the order of service")
@@ -38,9 +40,7 @@ TTFT_P99 = _seconds("ttft_p99_s", "TTFT that one turn in a hundred exceeds")
 MEMORY_S = _seconds("memory_s", "mean wait for memory before admission")
 LINK_QUEUE_S = _seconds("link_queue_s", "mean wait of a load for the link")
 LOAD_S = _seconds("load_s", "mean time to load K")
-ACCELERATOR_QUEUE_S = _seconds(
-    "accelerator_queue_s", "mean wait for the accelerator, before admission and once loaded"
-)
+ACCELERATOR_QUEUE_S = _seconds("accelerator_queue_s", "mean wait for the accelerator, before admission and once loaded")
 COMPUTING_S = _seconds("computing_s", "mean time from the beginning of the first iteration that computes a turn")
 LINK_BUSY = _share("link_busy_share", "share of the run in which the link loads")
 COMPUTE_BUSY = _share("compute_busy_share", "share of the run in which an iteration computes")

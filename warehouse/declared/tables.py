@@ -26,6 +26,7 @@ from warehouse.declared.question_views import (
     WORKLOADS_COMPARED,
 )
 from warehouse.declared.schema import Table
+from warehouse.declared.serving_tables import FLEET, LOAD, SCHEDULE
 from warehouse.declared.turn_tables import GENERATIONS, PERCENTILES, REJECTS, SOURCES, SUMMARY, TOKENIZERS, TURNS
 
 __all__ = [
@@ -34,11 +35,13 @@ __all__ = [
     "CACHED_SHARE",
     "DESIGN_QUESTIONS",
     "FIGURES_MET",
+    "FLEET",
     "GENERATIONS",
     "HEADLINES",
     "KAPPA_CRIT",
     "KAPPA_RATIO_BY_TURN",
     "LINKS",
+    "LOAD",
     "MODELS",
     "PAPER_COMPARISON",
     "PAPER_VALUES",
@@ -46,6 +49,7 @@ __all__ = [
     "PLATFORMS",
     "PUBLISHED",
     "REJECTS",
+    "SCHEDULE",
     "SESSION_TOTALS",
     "SOURCES",
     "SUMMARY",
@@ -78,6 +82,9 @@ TABLES: dict[str, Table] = {
         SUMMARY,
         BOUNDNESS,
         DESIGN_QUESTIONS,
+        LOAD,
+        SCHEDULE,
+        FLEET,
         PUBLISHED,
         PAPER_COMPARISON,
         PAPER_VALUES,

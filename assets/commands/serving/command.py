@@ -23,6 +23,8 @@ _NAMED = {
     "chunk_tokens": "chunk", "bandwidth_bytes_per_s": "bandwidth", "rates_per_s": "rate", "slo_s": "slo",
     "policies": "policy", "prices": "price", "is_fleet": "fleet",
 }  # fmt: skip
+# Fields without an option: what they change is a matter of the tables.
+_OWN = ("load_shares", "has_knee")
 SHOWN = (
     "model", "accelerator", "link", "policy", "rate_per_s", "load_share", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s",
     "limit", "link_busy_share", "compute_busy_share", "tokens_per_iteration", "knee_per_s",
@@ -72,7 +74,11 @@ def question_of(options: argparse.Namespace) -> ServeQuestion:
     Raises:
         UsageError: the bandwidth cannot be parsed.
     """
-    given = {field.name: getattr(options, _NAMED.get(field.name, field.name)) for field in fields(ServeQuestion)}
+    given = {
+        field.name: getattr(options, _NAMED.get(field.name, field.name))
+        for field in fields(ServeQuestion)
+        if field.name not in _OWN
+    }
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     if options.bandwidth:
         given["bandwidth_bytes_per_s"] = parse_bytes_per_s(options.bandwidth)

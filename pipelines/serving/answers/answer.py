@@ -45,7 +45,8 @@ class ServeAnswer(ServedOn, Series):
         served_per_s: Turns served over the span.
         average_power_w: Mean power of a GPU; None where its thermal design power is unknown.
         energy_j: Energy of a run of all GPUs.
-        knee_per_s: Largest rate with p90 TTFT within twice that of an idle machine; None where it has no rate.
+        knee_per_s: Largest rate with p90 TTFT within twice that of an idle machine; None where it has no rate,
+            where no rate is within it, and where every rate is.
         goodput_per_s: Largest rate with p90 TTFT within the limit; None where not asked, and where it is above it at
             any rate.
 

@@ -19,7 +19,7 @@ from pipelines.hardware.questions.names import settled
 from pipelines.hardware.what_if import Setting
 from pipelines.serving.answers.answer import ServeAnswer
 from pipelines.serving.answers.goodput import interval
-from pipelines.serving.answers.question import JOHNSON, LOAD_SHARES, ServeQuestion, check
+from pipelines.serving.answers.question import JOHNSON, ServeQuestion, check
 from pipelines.serving.answers.reading import ReadTurns, read_served
 from pipelines.serving.answers.runs import Station
 from pipelines.serving.answers.summary import RunAnswer
@@ -135,7 +135,8 @@ def _of_policy(question: ServeQuestion, station: Station, policy: str) -> dict[s
     if station.limits.closed is not None or policy == JOHNSON:
         return {}
     goodput = None if question.slo_s is None else station.largest_rate_per_s(policy, question.slo_s)
-    return {"knee_per_s": station.knee_per_s(policy), "goodput_per_s": goodput}
+    knee = station.knee_per_s(policy) if question.has_knee else None
+    return {"knee_per_s": knee, "goodput_per_s": goodput}
 
 
 def _rates(question: ServeQuestion, station: Station, policy: str) -> Sequence[float | None]:
@@ -145,7 +146,7 @@ def _rates(question: ServeQuestion, station: Station, policy: str) -> Sequence[f
         return (None,)
     # What link and accelerator carry says little where most tokens are decoded: there the knee is the measure.
     knee = station.knee_per_s(policy) if station.limits.decode == "shared" else None
-    return [share * (knee or station.carried_per_s) for share in LOAD_SHARES]
+    return [share * (knee or station.carried_per_s) for share in question.load_shares]
 
 
 def _answer(  # noqa: PLR0913, PLR0917 - what it is about, how it was run, and what came out

@@ -47,24 +47,42 @@ def fleets(
         KappaError: a name is unknown, nothing fits the choice, no chosen accelerator has a price, or hours lack.
     """
     names = [*sources.accelerators]
-    asked = _Asked(
-        question,
-        prices(question.prices, names, user),
-        pairs(question.hours, "--hours", names),
-        reader(question, database),
-    )
-    priced = [
-        one for one in chosen(question, sources) if one[0].accelerator in asked.prices and one[0].basis != "paper"
-    ]
-    if not priced:
+    priced, hours = prices(question.prices, names, user), pairs(question.hours, "--hours", names)
+    machines = [*chosen(question, sources)]
+    found = fleets_of(question, machines, priced, hours, reader(question, database))
+    if not found:
         raise KappaError(
             "no chosen machine has a price",
-            f"there are prices of {', '.join(sorted(asked.prices))}",
+            f"there are prices of {', '.join(sorted(priced))}",
             "add --price ACCELERATOR=USD, or choose other machines",
             code=ErrorCode.NOTHING_FITS,
         )
-    ordered = sorted(priced, key=lambda one: one[0].model)
-    return [row for _, machines in groupby(ordered, lambda one: one[0].model) for row in _fleet(asked, [*machines])]
+    return found
+
+
+def fleets_of(
+    question: ServeQuestion,
+    machines: Sequence[Chosen],
+    priced: Mapping[str, Price],
+    hours: Mapping[str, float],
+    read: Callable[[str], ReadTurns],
+) -> list[FleetAnswer]:
+    """Return the cheapest fleet for each model of the machines that have a price; empty where none has.
+
+    Args:
+        question: What is asked.
+        machines: Models on platforms; those of the paper are no machines that anyone rents.
+        priced: Prices by accelerator.
+        hours: Most hours by accelerator; as many as needed where there is none.
+        read: From a tokenizer to the turns.
+
+    Raises:
+        KappaError: the hours are too few.
+    """
+    asked = _Asked(question, priced, hours, read)
+    usable = [one for one in machines if one[0].accelerator in priced and one[0].basis != "paper"]
+    ordered = sorted(usable, key=lambda one: one[0].model)
+    return [row for _, same in groupby(ordered, lambda one: one[0].model) for row in _fleet(asked, [*same])]
 
 
 def _fleet(asked: _Asked, machines: Sequence[Chosen]) -> Iterator[FleetAnswer]:

@@ -31,7 +31,9 @@ class ServeQuestion:
         cost_model: None for the fullest that is known.
         turns: The first turns in the order of service; 0 for all.
         sessions: Sessions whose turns are interleaved.
-        rates_per_s: Mean arrivals a second; empty for `LOAD_SHARES` of what the machine carries.
+        rates_per_s: Mean arrivals a second; empty for `load_shares` of what the machine carries.
+        load_shares: Rates where none are given, as shares of what the machine carries.
+        has_knee: Whether the knee is looked for.
         arrivals: `poisson`, `closed:N`, or `log:FILE`.
         seed: Of the first run.
         seeds: Runs with seeds one after the other; from two on, intervals are given.
@@ -63,6 +65,8 @@ class ServeQuestion:
     turns: int = TURNS
     sessions: int = SESSIONS_AT_A_TIME
     rates_per_s: tuple[float, ...] = ()
+    load_shares: tuple[float, ...] = LOAD_SHARES
+    has_knee: bool = True
     arrivals: str = "poisson"
     seed: int = 0
     seeds: int = 1

@@ -76,8 +76,12 @@ class Station:
         return goodput_per_s(lambda rate: self.run(policy, rate, seed).ttft_p90_s, limit_s, self.carried_per_s)
 
     def knee_per_s(self, policy: str) -> float | None:
-        """Return the largest rate with p90 TTFT within KNEE times that of an idle machine."""
-        return self.largest_rate_per_s(policy, KNEE * self.idle_p90_s())
+        """Return the largest rate with p90 TTFT within KNEE times that of an idle machine.
+
+        None where not even the lowest rate is, and where every rate is: the turns are too few to make a queue.
+        """
+        found = self.largest_rate_per_s(policy, KNEE * self.idle_p90_s())
+        return found if found is not None and np.isfinite(found) else None
 
     def _arrivals(self, rate_per_s: float | None, seed: int) -> Floats | None:
         size = len(self.turns.new_tokens)

@@ -25,7 +25,25 @@ class Price:
 
 
 def prices(given: Sequence[str], accelerators: Sequence[str], user: Path | None = None) -> dict[str, Price]:
-    """Return the prices by accelerator: those of prices.csv, replaced by those given.
+    """Return the prices by accelerator, see `prices_of`.
+
+    Raises:
+        UsageError: a given price is none.
+        KappaError: a name is unknown, a row is invalid, or there is no price at all.
+    """
+    found = prices_of(given, accelerators, user)
+    if not found:
+        raise KappaError(
+            "no accelerator has a price",
+            "prices change by the day and by the contract, so kappa has none of its own",
+            "add --price h100-sxm=USD, or rows in HOME/reference/prices.csv",
+            code=ErrorCode.NOTHING_FITS,
+        )
+    return found
+
+
+def prices_of(given: Sequence[str], accelerators: Sequence[str], user: Path | None = None) -> dict[str, Price]:
+    """Return the prices by accelerator: those of prices.csv, replaced by those given; empty without any.
 
     Args:
         given: `ACCELERATOR=USD`, an hour of one accelerator.
@@ -34,18 +52,11 @@ def prices(given: Sequence[str], accelerators: Sequence[str], user: Path | None 
 
     Raises:
         UsageError: a given price is none.
-        KappaError: a name is unknown, a row is invalid, or there is no price at all.
+        KappaError: a name is unknown, or a row is invalid.
     """
     found = {row["accelerator"]: Price(**row) for row in load_reference("prices", FOLDER, user).to_pylist()}
     for name, usd in pairs(given, "--price", accelerators).items():
         found[name] = Price(name, usd, GIVEN, None)
-    if not found:
-        raise KappaError(
-            "no accelerator has a price",
-            "prices change by the day and by the contract, so kappa has none of its own",
-            "add --price h100-sxm=USD, or rows in HOME/reference/prices.csv",
-            code=ErrorCode.NOTHING_FITS,
-        )
     return found
 
 
