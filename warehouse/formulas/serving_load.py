@@ -79,8 +79,8 @@ def pool_tokens(hbm_bytes: float, weights_bytes: float, kv_bytes_per_token: floa
     return float(math.floor((memory_share * hbm_bytes - weights_bytes) / kv_bytes_per_token))
 
 
-@formula("least(pow(greatest(cap_w::DOUBLE - idle_w, 0) / (tdp_w - idle_w), 1.0::DOUBLE / 3), 1)")
-def capped_compute_share(cap_w: float, idle_w: float, tdp_w: float) -> float:
+@formula("least(pow(greatest(cap_w::DOUBLE - standby_w, 0) / (tdp_w - standby_w), 1.0::DOUBLE / 3), 1)")
+def capped_compute_share(cap_w: float, standby_w: float, tdp_w: float) -> float:
     """Return the share of the compute rate that is left under a power cap: min(1, ((W - idle) / (TDP - idle))^(1/3)).
 
     Source: assumption: dynamic power grows with the cube of the clock (frequency times squared voltage).
@@ -88,7 +88,7 @@ def capped_compute_share(cap_w: float, idle_w: float, tdp_w: float) -> float:
     >>> capped_compute_share(240, 140, 940), capped_compute_share(940, 140, 700)
     (0.5, 1.0)
     """
-    share: float = least((greatest(cap_w - idle_w, 0) / (tdp_w - idle_w)) ** (1.0 / 3), 1.0)
+    share: float = least((greatest(cap_w - standby_w, 0) / (tdp_w - standby_w)) ** (1.0 / 3), 1.0)
     return share
 
 
