@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from kappa.asking import crit
+from kappa.profiling import profile
 from kappa.serving import serve_sim
 from kappa.warehouse import Warehouse, open_warehouse
 from pipelines.hardware.questions.question import CritQuestion
@@ -27,5 +28,6 @@ __all__ = [
     "Warehouse",
     "crit",
     "open",
+    "profile",
     "serve_sim",
 ]

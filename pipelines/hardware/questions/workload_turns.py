@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pipelines.hardware.entities import known
 from pipelines.hardware.questions.answer import Series
 from pipelines.hardware.questions.names import known_name
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import OneQuestion
 from warehouse.database.engine import fetch, read_only
 from warehouse.declared.fields import COUNTINGS, LOGGED, REUSES
 from warehouse.declared.turn_tables import SERIES
@@ -31,7 +31,7 @@ class WorkloadTurns:
     is_sample: bool
 
 
-def read_turns(database: Path, question: CritQuestion, tokenizer: str) -> WorkloadTurns:
+def read_turns(database: Path, question: OneQuestion, tokenizer: str) -> WorkloadTurns:
     """Return K and T of every turn of the workload in a warehouse, of the series that the question asks about.
 
     Raises:
@@ -51,7 +51,7 @@ def read_turns(database: Path, question: CritQuestion, tokenizer: str) -> Worklo
     return WorkloadTurns(series, cached, prefill, found["is_sample"])
 
 
-def _series(question: CritQuestion, summary: list[dict[str, Any]], tokenizer: str) -> dict[str, Any] | None:
+def _series(question: OneQuestion, summary: list[dict[str, Any]], tokenizer: str) -> dict[str, Any] | None:
     """Return the row of `summary` asked about: of several the first reuse, then the first counting, as declared."""
     asked = {"counting": question.counting, "reuse": question.reuse}
     fits = [
@@ -63,7 +63,7 @@ def _series(question: CritQuestion, summary: list[dict[str, Any]], tokenizer: st
     return min(fits, key=lambda r: (reuses.index(r["reuse"]), COUNTINGS.index(r["counting"])), default=None)
 
 
-def _no_turns(question: CritQuestion, workload: str, tokenizer: str) -> KappaError:
+def _no_turns(question: OneQuestion, workload: str, tokenizer: str) -> KappaError:
     how = f" counted as {question.counting}" if question.counting else ""
     how += f" with reuse {question.reuse}" if question.reuse else ""
     return KappaError(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.hardware.configs.naming import with_named
 from pipelines.hardware.entities import Accelerator, KappaCrit
 from pipelines.hardware.machines import Sources, named
 from pipelines.hardware.questions.answering import settings_of
@@ -77,6 +78,7 @@ def chosen(question: ServeQuestion, sources: Sources) -> Iterator[tuple[KappaCri
     """
     check(question)
     check_question(question.crit())
+    sources = with_named(sources, (question.model,))
     sources = replace(sources, sustained_fraction=question.sustained_fraction)
     asked = settled(question.crit(), sources)
     for row in chosen_rows(asked, sources):

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import OneQuestion
 from pipelines.serving.arrivals.times import check_rate
 from pipelines.serving.engine.requests import MAX_SEQS, TOKEN_BUDGET, DecodeMode, Limits, Loading
 from pipelines.serving.fleet.routing import PLANNED_USE
@@ -84,11 +84,11 @@ class ServeQuestion:
     hours: tuple[str, ...] = ()
     use: float = PLANNED_USE
 
-    def crit(self, tensor_parallel: int = 1) -> CritQuestion:
+    def crit(self, tensor_parallel: int = 1) -> OneQuestion:
         """Return the question to `kappa crit` about the same model, machine and workload."""
-        names = {field.name for field in fields(CritQuestion)} & {field.name for field in fields(self)}
+        names = {field.name for field in fields(OneQuestion)} & {field.name for field in fields(self)}
         same = {name: getattr(self, name) for name in names - {"pool_tokens"}}
-        return CritQuestion(**same | {"tensor_parallel": tensor_parallel})
+        return OneQuestion(**same | {"tensor_parallel": tensor_parallel})
 
     @property
     def closed(self) -> int | None:
