@@ -17,6 +17,7 @@ from assets.commands.cache.options import add_cache_options
 from assets.commands.crit.options import add_crit_options
 from assets.commands.own_options import add_own_options
 from assets.commands.parser import OneLineParser
+from assets.commands.serving.options import add_serve_options
 from warehouse.errors import ErrorCode, KappaError, UsageError, write_code
 from warehouse.masking import MaskedStream, mask_log_records
 from warehouse.versions.installed import package_version
@@ -79,6 +80,11 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_cache_options(cache)
     _add_output(cache)
+    serve = commands.add_parser(
+        "serve-sim", parents=[shared], help="turns that meet on a machine: TTFT over the rate, policies, fleet and cost"
+    )
+    add_serve_options(serve)
+    _add_output(serve)
 
     measure = commands.add_parser(
         "measure", parents=[shared], help="time this machine's link and accelerator; needs PyTorch and an accelerator"
@@ -188,11 +194,12 @@ _COMMANDS = {
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
     "cache": "assets.commands.cache.command",
+    "serve-sim": "assets.commands.serving.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "measure")
+_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "serve-sim", "measure")
 # These show tables, which have own rows from the run on that found them.
 _SHOW_TABLES = ("sql", "report")
 
@@ -208,7 +215,7 @@ def _dispatch(options: argparse.Namespace) -> int:
     if options.command in _SHOW_TABLES:
         _tell_of_waiting_rows(options.home)
     module = importlib.import_module(_COMMANDS[options.command])
-    return int(getattr(module, options.command)(options))
+    return int(getattr(module, options.command.replace("-", "_"))(options))
 
 
 def _tell_of_waiting_rows(home: str | None) -> None:

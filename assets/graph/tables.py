@@ -45,6 +45,7 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
         "cache_tiers": [*turns, dg.AssetKey("kappa_crit")],
         # They take their rows from the product that `capacity` makes first.
         **{table: [*turns, dg.AssetKey("capacity")] for table in tables.CAPACITY[1:]},
+        **{served: [*turns, dg.AssetKey("kappa_crit")] for served in ("load", "schedule", "fleet")},
     }
     is_reference = name in GROUPS
     rules = {"declared": DECLARED, **MORE_CHECKS.get(name, {})}

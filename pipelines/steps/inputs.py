@@ -65,6 +65,9 @@ STEPS = {
         ("capacity", "cache_policies", "reuse_times", "top_prefixes", "log_requests", "reuse_distances"), _CAPACITY
     ),
     "cache_tiers": Step(("pipelines.steps.makers.capacity:cache_tier_rows", _WRITTEN), (_ROWS,)),
+    "load": Step(("pipelines.steps.makers.serving:load_rows", _WRITTEN), (_ROWS,), ("numpy",)),
+    "schedule": Step(("pipelines.steps.makers.serving:schedule_rows", _WRITTEN), (_ROWS,), ("numpy",)),
+    "fleet": Step(("pipelines.steps.makers.serving:fleet_rows", _WRITTEN), (_ROWS,), ("scipy",)),
     "warehouse": Step(("pipelines.steps.building:build_warehouse",), ("warehouse/sql/*.sql",), ("duckdb",)),
     "report": Step(("reports.report:write_report",), ("reports/template.html",), ("matplotlib", "seaborn")),
 }

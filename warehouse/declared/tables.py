@@ -36,6 +36,7 @@ from warehouse.declared.question_views import (
     WORKLOADS_COMPARED,
 )
 from warehouse.declared.schema import Table
+from warehouse.declared.serving_tables import FLEET, LOAD, SCHEDULE
 from warehouse.declared.turn_tables import GENERATIONS, PERCENTILES, REJECTS, SOURCES, SUMMARY, TOKENIZERS, TURNS
 
 __all__ = [
@@ -48,11 +49,13 @@ __all__ = [
     "CAPACITY_BY_MODEL",
     "DESIGN_QUESTIONS",
     "FIGURES_MET",
+    "FLEET",
     "GENERATIONS",
     "HEADLINES",
     "KAPPA_CRIT",
     "KAPPA_RATIO_BY_TURN",
     "LINKS",
+    "LOAD",
     "LOG_REQUESTS",
     "MODELS",
     "PAPER_COMPARISON",
@@ -63,6 +66,7 @@ __all__ = [
     "REJECTS",
     "REUSE_DISTANCES",
     "REUSE_TIMES",
+    "SCHEDULE",
     "SESSION_TOTALS",
     "SOURCES",
     "SUMMARY",
@@ -103,6 +107,9 @@ TABLES: dict[str, Table] = {
         LOG_REQUESTS,
         REUSE_DISTANCES,
         CACHE_TIERS,
+        LOAD,
+        SCHEDULE,
+        FLEET,
         PUBLISHED,
         PAPER_COMPARISON,
         PAPER_VALUES,
