@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from warehouse.declared import bounds as p
 from warehouse.declared import fields as f
-from warehouse.declared.schema import Field
-from warehouse.declared.units import Unit
+from warehouse.declared.schema import Field, Unit
 
 BASES = ("paper", "physical", "measured")
 KV_DTYPES = ("bf16", "fp8")
