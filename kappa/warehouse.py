@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from kappa.asking import answers_of
 from pipelines.hardware.questions.question import CritQuestion
-from warehouse.database.engine import checked, matching, read_only
+from warehouse.database.engine import checked, matching, read_only, stream
 from warehouse.declared.fields import BLOCK_TOKENS
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode, KappaError
@@ -18,10 +18,10 @@ from warehouse.home.home import Home, home_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
     from pipelines.hardware.questions.answer import CritAnswer
     from warehouse.database.engine import Relation
-
-SERIES = ("workload", "tokenizer", "counting")
 
 
 def open_warehouse(home: str | os.PathLike[str] | None = None) -> Warehouse:
@@ -40,8 +40,8 @@ class Warehouse:
     """One generation of a home folder. Close it, or use it in a `with` statement.
 
     A relation is lazy: `.fetchall()`, `.to_arrow_table()`, `.df()` (pandas) or `.pl()` (polars, where it is installed)
-    computes it. It belongs to this warehouse and ends with it. Only one thread may use a warehouse at a time; each
-    thread opens its own.
+    computes it. It belongs to this warehouse and ends with it. Only one thread may use a warehouse at a time, except
+    for `interrupt`; each thread opens its own.
     """
 
     def __init__(self, home: Home) -> None:
@@ -107,23 +107,30 @@ class Warehouse:
         return matching(self._connection.table(name), values)
 
     def turns(
-        self, *, workload: str | None = None, tokenizer: str | None = None, counting: str | None = None
+        self,
+        *,
+        workload: str | None = None,
+        tokenizer: str | None = None,
+        counting: str | None = None,
+        reuse: str | None = None,
     ) -> Relation:
         """Return `turns`, one row a turn: K is `cached_tokens`, T is `prefill_tokens`.
 
         Args:
             workload: such as `sharegpt`; None for all.
             tokenizer: such as `qwen3`; None for all.
-            counting: `text` or `chat`; None for both.
+            counting: `text`, `chat`, or `logged` where the log has the counts; None for all.
+            reuse: what K is: `history`, `prefix` or `reported`; None for all.
 
         Raises:
-            KappaError: this warehouse has no such workload, tokenizer or counting.
+            KappaError: this warehouse has no such workload, tokenizer, counting or reuse.
 
         >>> turns = sample.turns(workload="finqa", tokenizer="qwen3", counting="chat")
         >>> turns.aggregate("min(prefill_tokens) > 0").fetchall()
         [(True,)]
         """
-        return self.table("turns", **self._series(workload=workload, tokenizer=tokenizer, counting=counting))
+        series = self._series(workload=workload, tokenizer=tokenizer, counting=counting, reuse=reuse)
+        return self.table("turns", **series)
 
     def percentiles(  # noqa: PLR0913 - the key of the table
         self,
@@ -131,6 +138,7 @@ class Warehouse:
         workload: str | None = None,
         tokenizer: str | None = None,
         counting: str | None = None,
+        reuse: str | None = None,
         metric: str | None = None,
         population: str | None = None,
         block_tokens: int = 1,
@@ -138,15 +146,16 @@ class Warehouse:
         """Return exact percentiles, one row a value, at any reuse granularity.
 
         Args:
-            workload: see `turns`, as are `tokenizer` and `counting`.
+            workload: see `turns`, as are `tokenizer`, `counting` and `reuse`.
             tokenizer: see `workload`.
             counting: see `workload`.
+            reuse: see `workload`.
             metric: `kappa_ratio`, `cached_tokens`, `prefill_tokens`, `context_tokens`, `output_tokens`; None for all.
             population: `all` turns, or `reused` (K > 0); None for both.
             block_tokens: reuse granularity in tokens, at least 1: 16 is a block of vLLM, 256 a chunk of LMCache.
 
         Raises:
-            KappaError: this warehouse has no such workload, tokenizer or counting, or `block_tokens` is below 1.
+            KappaError: this warehouse has no such workload, tokenizer, counting or reuse, or `block_tokens` is below 1.
 
         >>> rows = sample.percentiles(workload="sharegpt", tokenizer="qwen3", counting="text", metric="kappa_ratio")
         >>> rows.filter("population = 'reused' AND percentile = 50").project("block_tokens").fetchall()
@@ -159,7 +168,7 @@ class Warehouse:
                 "give 1 or more",
                 code=ErrorCode.USAGE,
             )
-        series = self._series(workload=workload, tokenizer=tokenizer, counting=counting)
+        series = self._series(workload=workload, tokenizer=tokenizer, counting=counting, reuse=reuse)
         values = {**series, "metric": metric, "population": population}
         if block_tokens in BLOCK_TOKENS:
             return self.table("percentiles", block_tokens=block_tokens, **values)
@@ -180,6 +189,26 @@ class Warehouse:
         [(4,)]
         """
         return checked(self._connection, query, dict(parameters or {}))
+
+    def batches(self, query: str, batch_rows: int = 1 << 16, form: str = "parquet") -> pa.RecordBatchReader:
+        """Return the rows of a query in batches, computed as they are read: what `kappa sql` writes.
+
+        Args:
+            query: see `sql`; several statements if only the last one returns rows.
+            batch_rows: rows in a batch, at most.
+            form: `table`, `csv`, `json` or `parquet`: values that it cannot hold are cast.
+
+        Raises:
+            KappaError: DuckDB rejects the query; the message says where it is wrong.
+
+        >>> sum(batch.num_rows for batch in sample.batches("FROM summary", batch_rows=5))
+        16
+        """
+        return stream(self._connection, query, batch_rows, form)
+
+    def interrupt(self) -> None:
+        """Stop the query that runs, from another thread or a signal handler."""
+        self._connection.interrupt()
 
     def crit(self, question: CritQuestion) -> list[CritAnswer]:
         """Return the answers to a question; a workload's use the turns of this generation. See `kappa.crit`.

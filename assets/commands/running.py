@@ -98,6 +98,7 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
 
     if is_sample:
         refuse_sample_over_real(home)
+    known = known_workloads(home.path)
     logging.getLogger("dagster").setLevel(logging.ERROR)
     # Given here too: Dagster looks for its file by a pattern, and finds none below a name with * or [].
     settings = InstanceRef.from_dir(str(instance_folder(home)), overrides=RUN_SETTINGS)
@@ -105,7 +106,7 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
         _close_dead_runs(instance)
         dg.materialize(
             assets_of(home.path),
-            selection=dg.AssetSelection.assets(*selection(names, tokenizers)),
+            selection=dg.AssetSelection.assets(*selection([known[name] for name in names], tokenizers)),
             instance=instance,
             tags={PROCESS_TAG: str(os.getpid())},
             resources={"kappa": KappaHome(home=str(home.path), sample=is_sample)},
@@ -141,14 +142,14 @@ SELECT workload, ours::BIGINT AS counted, value::BIGINT AS published FROM paper_
 WHERE metric = 'records' AND NOT is_full_set AND ours IS NOT NULL ORDER BY workload
 """
 PERCENTILE_TABLE = """
-SELECT workload, tokenizer, counting, metric,
+SELECT workload, tokenizer, counting, reuse, metric,
        max(value) FILTER (percentile = 5) AS p5, max(value) FILTER (percentile = 25) AS p25,
        max(value) FILTER (percentile = 50) AS p50, max(value) FILTER (percentile = 75) AS p75,
        max(value) FILTER (percentile = 90) AS p90, max(value) FILTER (percentile = 99) AS p99
 FROM percentiles
 WHERE block_tokens = 1 AND ((metric = 'kappa_ratio' AND population = 'reused')
       OR (metric IN ('cached_tokens', 'prefill_tokens') AND population = 'all'))
-GROUP BY ALL ORDER BY workload, counting DESC, metric, tokenizer
+GROUP BY ALL ORDER BY workload, counting DESC, reuse, metric, tokenizer
 """
 
 
@@ -221,7 +222,7 @@ def _changed_in(repo_id: str, rows: list[dict[str, Any]], known: dict[str, Workl
     hub = known[rows[0]["workload"]].hub or HuggingFaceHub()
     if hub.is_offline:
         raise KappaError(
-            "what changed upstream cannot be told",
+            "what changed upstream is unknown",
             "HF_HUB_OFFLINE is set",
             "unset it and ask again",
             code=ErrorCode.OFFLINE,

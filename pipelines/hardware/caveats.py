@@ -21,6 +21,18 @@ def context_caveats(model: Model, context_tokens: int) -> list[str]:
     return [f"K + T = {context_tokens:,} is beyond the context of {model.model}, {longest:,} tokens"]
 
 
+def pool_caveats(pool_tokens: int | None, context_tokens: int) -> list[str]:
+    """Return a sentence where the KV pool of the question does not hold the turn.
+
+    Args:
+        pool_tokens: The pool; None where it is not in the question.
+        context_tokens: K + T, and what is generated.
+    """
+    if pool_tokens is None or pool_tokens >= context_tokens:
+        return []
+    return [f"the pool of {pool_tokens:,} tokens does not hold the {context_tokens:,} of this turn: no engine runs it"]
+
+
 def tensor_parallel_caveats(model: Model, tensor_parallel: int) -> list[str]:
     """Return sentences on how the heads divide over the GPUs: unevenly, or with repeated key-value heads.
 
@@ -42,7 +54,7 @@ def tensor_parallel_caveats(model: Model, tensor_parallel: int) -> list[str]:
     if not is_even:
         found.append(
             f"{tensor_parallel:,} GPUs and the {kv_heads} KV heads of {name} do not divide each other: a GPU would "
-            "hold more than its even share, so that loading takes longer than told"
+            "hold more than its even share, so that loading takes longer than shown"
         )
     elif tensor_parallel > kv_heads:
         copies = "its latent is on each GPU" if kv_heads == 1 else f"each is on {tensor_parallel // kv_heads:,} GPUs"
@@ -57,12 +69,12 @@ def format_caveats(model: Model, kv_dtype: str) -> list[str]:
         model: Its sourced row.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
-    if kv_dtype == "bf16" or model.attention != "compressed+swa":
+    if kv_dtype == "bf16" or model.marginal_fp8_kv_bytes_per_token is None:
         return []
-    name, note = model.model, model.note
-    if kv_dtype == "fp8" and model.marginal_fp8_kv_bytes_per_token is not None:
-        return [f"fp8 bytes of a cached token of {name} are its own format's; those of its windows are half of bf16's"]
-    return [f"{kv_dtype} bytes of {name} are those of bf16 scaled, its own format keeps a part wider: {note}"]
+    if kv_dtype != "fp8":
+        return [f"{kv_dtype} bytes of {model.model} are those of bf16 scaled: no engine stores it so"]
+    windows = "; those of its windows are half of bf16's" if model.sliding_window_tokens else ""
+    return [f"fp8 bytes of a cached token of {model.model} are its own format's{windows}"]
 
 
 def together(sentences: list[str]) -> str | None:

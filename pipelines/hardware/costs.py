@@ -65,7 +65,7 @@ def unknown(model: Model, cost_model: str) -> tuple[str, ...]:
         head_params=model.head_params,
         attention_flops_per_token_pair=model.attention_flops_per_token_pair,
     )
-    if model.attention == "mla+indexer":
+    if model.attention.endswith("+indexer"):
         needed += _empty(
             index_heads=model.index_heads,
             index_head_dim=model.index_head_dim,
@@ -95,8 +95,7 @@ def kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str) -> Value:
 def gpu_kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str, tensor_parallel: int) -> Value:
     """Return the bytes that each of `tensor_parallel` GPUs loads for K cached tokens.
 
-    Keys and values are divided by their heads. A recurrent state is divided by the heads of linear attention, which are
-    in no table: they are assumed to be at least as many as the query heads (Qwen3-Next has 16 and 32).
+    Keys and values are divided by their heads, a recurrent state by the value heads of linear attention.
 
     Args:
         model: Its sourced row.
@@ -119,7 +118,7 @@ def gpu_kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str, tensor_paral
 
 def state_share_of_gpu(model: Model, tensor_parallel: int) -> float:
     """Return the share of windows or recurrent states that each GPU loads, by their heads."""
-    heads = model.heads if model.linear_layers else model.kv_heads
+    heads = known(model.linear_value_heads) if model.linear_layers else model.sliding_kv_heads or model.kv_heads
     return cache.kv_share_of_gpu(tensor_parallel, heads)
 
 
@@ -152,21 +151,39 @@ def context_flops(model: Model, cached_tokens: Value, prefill_tokens: Value) -> 
     """
     per_pair, kind, window = known(model.attention_flops_per_token_pair), model.attention, model.sliding_window_tokens
     seen = attention.attended_pairs(cached_tokens, prefill_tokens)
-    if kind in ("mla", "mla+indexer"):
+    if kind.endswith("+indexer"):
+        return _indexed_flops(model, cached_tokens, prefill_tokens)
+    if kind == "mla":
         expand = known(model.mla_upprojection_flops_per_cached_token)
         absorbed = known(model.absorbed_attention_flops_per_token_pair)
-        if kind == "mla":
-            return attention.mla_attention_flops(cached_tokens, prefill_tokens, per_pair, expand, absorbed)
-        picked = attention.windowed_pairs(cached_tokens, prefill_tokens, known(model.index_picked_tokens))
-        heads, width = known(model.index_heads), known(model.index_head_dim)
-        score = attention.indexer_flops_per_pair(model.layers, heads, width)
-        return attention.sparse_mla_flops(cached_tokens, seen, picked, per_pair, expand, absorbed, score)
+        return attention.mla_attention_flops(cached_tokens, prefill_tokens, per_pair, expand, absorbed)
     full = attention.attention_flops(seen, per_pair)
     if not window:
         return full
     pairs_of = attention.chunked_pairs if kind == "gqa+chunked" else attention.windowed_pairs
     pairs = pairs_of(cached_tokens, prefill_tokens, window)
     return full + attention.attention_flops(pairs, known(model.sliding_attention_flops_per_token_pair))
+
+
+def _indexed_flops(model: Model, cached_tokens: Value, prefill_tokens: Value) -> Value:
+    """Return the FLOP of attention to picked tokens and of the indexers that score all of them.
+
+    Layers of MLA without an indexer take the picks of an earlier one; those of grouped queries attend to everything.
+    """
+    seen = attention.attended_pairs(cached_tokens, prefill_tokens)
+    picked = attention.windowed_pairs(cached_tokens, prefill_tokens, known(model.index_picked_tokens))
+    layers, heads, width = known(model.index_layers), known(model.index_heads), known(model.index_head_dim)
+    score, per_pair = (
+        attention.indexer_flops_per_pair(layers, heads, width),
+        known(model.attention_flops_per_token_pair),
+    )
+    if model.attention == "mla+indexer":
+        expand = known(model.mla_upprojection_flops_per_cached_token)
+        absorbed = known(model.absorbed_attention_flops_per_token_pair)
+        return attention.sparse_mla_flops(cached_tokens, seen, picked, per_pair, expand, absorbed, score)
+    sparse = per_pair * layers / model.full_attention_layers
+    all_seen = attention.attention_flops(seen, per_pair - sparse + score)
+    return all_seen + attention.attention_flops(picked, sparse)
 
 
 def read_params(model: Model, prefill_tokens: Value) -> Value:

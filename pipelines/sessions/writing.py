@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.reuse.requests import Requests, write_requests
 from pipelines.sessions.messages import MESSAGES_SCHEMA, MessagesWriter
 from pipelines.sessions.rejects import Reject, RejectsWriter, without_surrogates
 from pipelines.sessions.structures import StructuresWriter
@@ -91,6 +92,8 @@ class SessionsWriter:
         self.rejects = RejectsWriter(folder, workload)
         self.records: Counter[str] = Counter()
         self.kept = 0
+        self.notes: list[str] = []
+        self.served = 0
         self.uncounted_parts = 0
         self.reasoning = 0
         self.messages = 0
@@ -120,6 +123,12 @@ class SessionsWriter:
         self.reasoning += role == REASONING
         if self.buffer.is_full:
             self.flush()
+
+    def requests(self, requests: Requests, notes: list[str]) -> None:
+        """Keep the requests of a log, whose sessions were registered in their order, and what the user is told."""
+        write_requests(requests, self.folder)
+        self.notes += notes
+        self.served += len(requests)
 
     def structure(self, session: int, conversation: Mapping[str, Any]) -> None:
         """Keep a conversation whose prompts only a template can render."""

@@ -7,7 +7,15 @@ import pyarrow as pa
 from warehouse.declared.schema import Field
 from warehouse.declared.units import Unit
 
-COUNTINGS = ("text", "chat")
+TOKENIZER_COUNTINGS = ("text", "chat")
+LOGGED = "logged"
+COUNTINGS = (*TOKENIZER_COUNTINGS, LOGGED)
+HISTORY, PREFIX, REPORTED = "history", "prefix", "reported"
+REUSES = {
+    HISTORY: "everything said before in the session is cached, nothing else",
+    PREFIX: "the leading blocks that an earlier request has left, in any session",
+    REPORTED: "the cached tokens that the server itself reported",
+}
 POPULATIONS = ("all", "reused")
 BLOCK_TOKENS = (1, 16, 256)
 METRICS = ("cached_tokens", "prefill_tokens", "context_tokens", "output_tokens", "kappa_ratio")
@@ -23,6 +31,8 @@ REJECT_REASONS = {
     "bad_row": "a row of CSV has more or fewer cells than its header",
     "template": "the chat template refuses the prompt of a turn, or that of one before it; counting text has the turn",
     "empty_turn": "a turn without any token, and none before it",
+    "hash_mismatch": "the identities of a request's blocks do not fit its length, or one is there twice",
+    "bad_number": "a number of tokens is negative, not whole or impossible, or more are cached than there are",
 }
 
 _REUSED = "turns with K > 0; NULL where there is none"
@@ -50,8 +60,11 @@ def _flag(name: str, description: str) -> Field:
 
 
 WORKLOAD = _text("workload", "name of the data set with its way of being read")
-TOKENIZER = _text("tokenizer", "name of the tokenizer, as its TOML file is named")
-COUNTING = _text("counting", "text: message text alone; chat: the prompt that a server sees", COUNTINGS)
+TOKENIZER = _text("tokenizer", "name of the tokenizer, as its TOML file is named; logged where the log has the counts")
+COUNTING = _text(
+    "counting", "text: message text alone; chat: the prompt that a server sees; logged: as the log has it", COUNTINGS
+)
+REUSE = Field("reuse", pa.string(), "", "what K is", values=tuple(REUSES), meanings=tuple(REUSES.values()))
 POPULATION = _text("population", "all turns, or reused: K > 0 before any rounding to blocks", POPULATIONS)
 BLOCK = Field(
     "block_tokens", pa.int32(), "tokens", "reuse granularity: K is rounded down to a multiple of it", minimum=1
@@ -178,6 +191,7 @@ CACHED_SHARE = _ratio("cached_share", "sum of K / (sum of K + sum of T)", 1.0)
 KAPPA_RATIO_P25 = _ratio("kappa_ratio_p25", "K / T, 25th percentile of the row's turns")
 KAPPA_RATIO_P50 = _ratio("kappa_ratio_p50", "K / T, median of the row's turns")
 KAPPA_RATIO_P75 = _ratio("kappa_ratio_p75", "K / T, 75th percentile of the row's turns")
+KAPPA_RATIO_P90 = _ratio("kappa_ratio_p90", "K / T, 90th percentile of the row's turns")
 LONGEST_CONTEXT = _count("longest_context_tokens", "tokens", "largest K + T of the session", 1)
 TURNS_MIN = _count("turns_min", "1", "turns of the shortest session", 1)
 TURNS_MEAN = _ratio("turns_mean", "mean turns of a session")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from warehouse.declared import fields as f
 from warehouse.declared import hardware_fields as h
 from warehouse.declared.schema import Table
-from warehouse.declared.turn_tables import SERIES
+from warehouse.declared.turn_tables import SERIES, SERIES_FIELDS
 
 _PLATFORM = (h.ACCELERATOR, h.LINK, h.BASIS)
 MODELS = Table(
@@ -18,10 +18,12 @@ MODELS = Table(
         h.MODEL, f.REPO_ID, h.ATTENTION, h.TOTAL_PARAMS, h.ACTIVE_PARAMS, h.LAYERS, h.HEADS, h.KV_HEADS,
         h.HEAD_DIM, h.KV_BYTES_PER_TOKEN, h.FLOPS_PER_TOKEN, h.MODEL_CONTEXT, f.TOKENIZER,
         h.IS_TOKENIZER_PROXY, h.IS_MOE, h.EXPERTS, h.EXPERTS_PER_TOKEN, h.LAYER_PARAMS, h.HEAD_PARAMS,
-        h.FULL_LAYERS, h.SLIDING_LAYERS, h.LINEAR_LAYERS, h.SLIDING_WINDOW, h.V_HEAD_DIM, h.KV_LORA_RANK,
-        h.QK_ROPE_HEAD_DIM, h.MARGINAL_KV_BYTES, h.MARGINAL_FP8_KV_BYTES, h.FIXED_STATE_BYTES, h.INDEXER_BYTES,
+        h.FULL_LAYERS, h.SLIDING_LAYERS, h.LINEAR_LAYERS, h.KV_SHARED_LAYERS, h.SLIDING_WINDOW, h.SLIDING_KV_HEADS,
+        h.SLIDING_HEAD_DIM, h.V_HEAD_DIM, h.KV_LORA_RANK, h.QK_ROPE_HEAD_DIM, *h.LINEAR_STATE,
+        h.MARGINAL_KV_BYTES, h.MARGINAL_FP8_KV_BYTES, h.FIXED_STATE_BYTES, h.INDEXER_BYTES,
         *(field.or_null() for field in h.INDEXER), h.ATTENTION_FLOPS,
-        h.SLIDING_ATTENTION_FLOPS, h.ABSORBED_ATTENTION_FLOPS, h.MLA_UPPROJECTION_FLOPS, h.NOTE, h.RETRIEVED,
+        h.SLIDING_ATTENTION_FLOPS, h.ABSORBED_ATTENTION_FLOPS, h.MLA_UPPROJECTION_FLOPS, h.HIDDEN_SIZE, h.SERVED_DTYPE,
+        h.NOTE, h.RETRIEVED,
         h.CONFIDENCE, f.SOURCE,
     ),
 )  # fmt: skip
@@ -79,7 +81,7 @@ KAPPA_CRIT = Table(
     "kappa_crit",
     "one model on one platform with one kv_dtype",
     ("model", "accelerator", "link", "basis", "kv_dtype"),
-    (h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT),
+    (h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT, f.TOKENIZER),
 )
 HEADLINES = Table(
     "headlines",
@@ -92,9 +94,7 @@ BOUNDNESS = Table(
     "one workload on one model and platform",
     (*SERIES, "block_tokens", "model", "accelerator", "link", "basis", "kv_dtype", "cost_model"),
     (
-        f.WORKLOAD,
-        f.TOKENIZER,
-        f.COUNTING,
+        *SERIES_FIELDS,
         f.BLOCK,
         h.MODEL,
         *_PLATFORM,
@@ -109,6 +109,10 @@ BOUNDNESS = Table(
         f.POH_P50,
         f.POH_P90,
         f.POH_P99,
+        replace(
+            h.IS_TOKENIZER_PROXY,
+            description="the model's own vocabulary is another one than that of the counts, or the log has the counts",
+        ),
     ),
     partition_by=SERIES,
 )
@@ -117,9 +121,7 @@ DESIGN_QUESTIONS = Table(
     "one variant of a design question for one workload and model",
     (*SERIES, "model", "basis", "question", "variant"),
     (
-        f.WORKLOAD,
-        f.TOKENIZER,
-        f.COUNTING,
+        *SERIES_FIELDS,
         h.MODEL,
         h.ACCELERATOR,
         h.BASIS,

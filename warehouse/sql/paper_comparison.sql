@@ -7,9 +7,9 @@ WITH full_sizes AS (
     FROM published p
     WHERE p.metric = 'records' AND p.statistic = 'count'
 ),
--- Only series with published figures; the others have nothing to compare with.
+-- Only series with published figures, which are of reuse `history`; the others have nothing to compare with.
 published_turns AS NOT MATERIALIZED (
-    SELECT * FROM turns SEMI JOIN published USING (workload, tokenizer, counting)
+    SELECT * FROM turns SEMI JOIN published USING (workload, tokenizer, counting) WHERE reuse = 'history'
 ),
 per_turn AS (
     SELECT *, 'all' AS population FROM published_turns
@@ -26,15 +26,16 @@ extremes AS (
         min(cached_tokens)::DOUBLE AS min_cached_tokens
     FROM per_turn GROUP BY ALL
 ),
+history AS (SELECT * FROM summary WHERE reuse = 'history'),
 measured AS (
     SELECT workload, tokenizer, counting, population, block_tokens, metric, 'p' || format('{:g}', percentile) AS statistic, value
-    FROM percentiles
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'cached_tokens', 'mean', cached_tokens_mean FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'prefill_tokens', 'mean', prefill_tokens_mean FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'pooled', pooled_kappa_ratio FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'mean', kappa_ratio_mean FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'sessions', 'count', sessions FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'turns', 'count', turns FROM summary
+    FROM percentiles WHERE reuse = 'history'
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'cached_tokens', 'mean', cached_tokens_mean FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'prefill_tokens', 'mean', prefill_tokens_mean FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'pooled', pooled_kappa_ratio FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'mean', kappa_ratio_mean FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'sessions', 'count', sessions FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'turns', 'count', turns FROM history
     UNION ALL SELECT workload, tokenizer, counting, population, 1, 'kappa_ratio', 'share_above_1000', share_above_1000 FROM extremes
     UNION ALL SELECT workload, tokenizer, counting, population, 1, 'cached_tokens', 'max', max_cached_tokens FROM extremes
     UNION ALL SELECT workload, tokenizer, counting, population, 1, 'cached_tokens', 'min', min_cached_tokens FROM extremes
@@ -43,8 +44,15 @@ measured AS (
     UNION ALL SELECT workload, NULL, NULL, NULL, NULL, 'records', 'count', sum(records) FROM sources GROUP BY workload
 ),
 on_paper AS (SELECT * FROM kappa_crit WHERE basis = 'paper' AND kv_dtype = 'bf16'),
+-- The text of the paper computes these two from other inputs than its tables.
+of_text AS (
+    SELECT 'llama-3.1-405b/h100-sxm/' || link AS statistic, kappa_crit(kappa_m(810e9, 516e3), kappa_hw(rate, 2000e12)) AS value
+    FROM (VALUES ('pcie5-x16', 64e9), ('vllm-0.10.1-lmcache-0.3.5', 15e9)) AS links(link, rate)
+),
 computed AS (
     SELECT 'kappa_crit' AS metric, model || '/' || accelerator || '/' || link AS statistic, kappa_crit AS value FROM on_paper
+    WHERE model || '/' || accelerator || '/' || link NOT IN (SELECT statistic FROM of_text)
+    UNION ALL SELECT 'kappa_crit', statistic, value FROM of_text
     UNION ALL SELECT DISTINCT 'kappa_m_flop_per_byte', model || '//', kappa_m_flop_per_byte FROM on_paper
     UNION ALL SELECT 'kv_bytes_per_token', model || '//', kv_bytes_per_token FROM models
     UNION ALL SELECT DISTINCT 'kappa_hw_byte_per_flop', '/' || accelerator || '/' || link, kappa_hw_byte_per_flop FROM on_paper

@@ -17,15 +17,14 @@ from pipelines.hardware.workload_answers import WorkloadCosts
 class CritRow(KappaCrit):
     """kappa_crit of one model on one platform, the confidence of each row, and the sources of its figures."""
 
+    tensor_parallel: int
     is_tokenizer_proxy: bool
     model_confidence: str | None
     accelerator_confidence: str | None
     link_confidence: str | None
     platform_confidence: str | None
-    indexer_confidence: str | None
     flops_per_token_source: str | None
     kv_bytes_per_token_source: str | None
-    index_heads_source: str | None
     flop_per_s_source: str | None
     bytes_per_s_source: str | None
     why_no_kappa_crit: str | None
@@ -75,10 +74,16 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Extras:
-    """Answers to optional parts of the question; None where not asked, and where t_GPU is unknown."""
+    """Answers to optional parts of the question; None where not asked, and where t_GPU is unknown.
+
+    Attributes:
+        scheduled_tokens: T_sched; None too where the pool does not hold the turn.
+        pool_requests: Requests of K + T + output tokens that the pool holds at once.
+    """
 
     write_back_s: float | None = None
     scheduled_tokens: float | None = None
+    pool_requests: int | None = None
     energy_j: float | None = None
     average_power_w: float | None = None
 
@@ -90,6 +95,7 @@ class Series:
     workload: str
     tokenizer: str
     counting: str
+    reuse: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,19 +120,16 @@ class Origins:
     """The confidence of each row in use, and the source of each figure.
 
     Confidence is that of the row; `printed` on the paper's basis, `given` for a bandwidth, `measured` for results of
-    `kappa measure`, `none` for a pair that is no platform, None for an indexer that the model lacks and for a tier
-    that is not in the question.
+    `kappa measure`, `none` for a pair that is no platform, None for a tier that is not in the question.
     """
 
     model_confidence: str | None
     accelerator_confidence: str | None
     link_confidence: str | None
     platform_confidence: str | None
-    indexer_confidence: str | None
     tier_confidence: str | None
     flops_per_token_source: str | None
     kv_bytes_per_token_source: str | None
-    index_heads_source: str | None
     flop_per_s_source: str | None
     bytes_per_s_source: str | None
     tier_bytes_per_s_source: str | None
@@ -153,6 +156,7 @@ CritAnswer: TypeAlias = CritRow | TurnAnswer | WorkloadAnswer
 _WHERE_ASKED = {
     "write_back_s": "output_tokens",
     "scheduled_tokens": "pool_tokens",
+    "pool_requests": "pool_tokens",
     "energy_j": "idle_w",
     "average_power_w": "idle_w",
 }

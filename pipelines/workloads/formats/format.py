@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pipelines.records.record import Record
+from pipelines.reuse.requests import Requests
 from pipelines.sessions.rejects import Reject
 from pipelines.workloads.declaration import Kind
+from warehouse.declared.fields import HISTORY
 
 # Paths by role, as a user gives them; roles that are not in it have the format's own names.
 Fields = Mapping[str, str]
@@ -29,6 +31,9 @@ class Sink(Protocol):
 
     def structure(self, session: int, conversation: Mapping[str, Any]) -> None:
         """Keep a conversation whose prompts only a template can render: `messages`, and `tools` where there are."""
+
+    def requests(self, requests: Requests, notes: list[str]) -> None:
+        """Keep the requests of a log, whose sessions were registered in their order, and what the user is told."""
 
     def reject(self, reject: Reject) -> None:
         """Record a reject."""
@@ -73,6 +78,7 @@ class Format:
         roles: Its fields.
         looks_like: Recognises the first records of a source, None where they are of another format.
         read: Writes the sessions of records; a record that cannot be used is a reject.
+        reuse: What K is; a log that has the tokens itself says another than `history`.
     """
 
     name: str
@@ -82,6 +88,7 @@ class Format:
     roles: tuple[Role, ...]
     looks_like: Callable[[Sequence[Value], Fields], Understood | None] = field(repr=False)
     read: Callable[[Iterable[Record], Fields, Sink], None] = field(repr=False)
+    reuse: str = HISTORY
 
     def role(self, name: str) -> Role:
         """Return one role; StopIteration where there is none of that name."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipelines.records.reading import read_records
 from pipelines.records.record import Record
+from pipelines.reuse.requests import Requests
 from pipelines.sessions.rejects import Reject
 from pipelines.sessions.writing import ROLE_NAMES
 from pipelines.workloads.formats import format_named, formats
@@ -52,6 +53,21 @@ class Preview:
         """Note the tools that a session offers."""
         if conversation.get("tools"):
             self.rows[session]["roles"] = f"{self.rows[session]['roles']} tools"
+
+    def requests(self, requests: Requests, notes: list[str]) -> None:
+        """Make the rows those of the first requests, which have tokens in the place of text."""
+        del notes
+        sessions = self.rows
+        self.rows = [
+            {
+                "session": sessions[session]["session"],
+                "turn_index": int(requests.turn_index[number]),
+                "context_tokens": int(requests.context_tokens[number]),
+                "cached_tokens": int(requests.cached_tokens[number]),
+                "output_tokens": int(requests.output_tokens[number]) if requests.has_output[number] else None,
+            }
+            for number, session in enumerate(requests.session[:SHOWN_ROWS].tolist())
+        ]
 
     def reject(self, reject: Reject) -> None:
         """Keep a reject."""

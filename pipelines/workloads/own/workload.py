@@ -39,6 +39,7 @@ def own_workload(home: Path, name: str, declaration: Declaration) -> Workload:
         hub=hub,
         declared={"format": declaration.format, "fields": declaration.fields, "reader": reader_of(declaration.format)},
         keep_text=declaration.keep_text,
+        reuse=form.reuse,
     )
 
 

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from pipelines.hardware import costs
 from pipelines.hardware.boundness import boundness
 from pipelines.hardware.costs import Machine
-from pipelines.hardware.entities import Model
-from pipelines.hardware.machines import read_sources
+from pipelines.hardware.entities import Model, Pair, typed
+from pipelines.hardware.machines import machine_of, read_sources
 from pipelines.hardware.ratios import hardware_tables
+from pipelines.hardware.what_if import Setting
+from pipelines.hardware.workload_answers import workload_answer
 from warehouse.declared.tables import BOUNDNESS
 from warehouse.formulas import attention, kv_bytes
 from warehouse.hardware_rows.rows import load_reference
@@ -42,7 +44,7 @@ def models() -> Mapping[str, Model]:
 def run(turns: list[tuple[int, int]], hardware: dict[str, pa.Table], tokenizer: str = "llama-3.1") -> pa.Table:
     """Return `boundness` of (K, T) pairs."""
     batch = {"cached_tokens": np.array(turns)[:, 0], "prefill_tokens": np.array(turns)[:, 1]}
-    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text"}
+    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text", "reuse": "history"}
     return boundness([batch], **names, hardware=hardware, headlines=load_reference("headlines"))
 
 
@@ -116,7 +118,9 @@ def test_equal_to_turn_by_turn(
     hardware: dict[str, pa.Table], turns: list[tuple[int, int]], picks: list[int], tokenizer: str
 ) -> None:
     """Random turns, random rows of cost model attention or full: all eight figures agree with the naive ones."""
-    rows = [row for row in run(turns, hardware, tokenizer).to_pylist() if row["cost_model"] != "2n"]
+    names = {row["model"] for row in load_reference("headlines").to_pylist()}
+    found = run(turns, hardware, tokenizer).to_pylist()
+    rows = [row for row in found if row["cost_model"] != "2n" and row["model"] in names]
     for pick in picks:
         row = rows[pick % len(rows)]
         assert {name: row[name] for name in SHARES} == pytest.approx(naive(turns, row, hardware), rel=1e-9, abs=1e-12)
@@ -134,8 +138,9 @@ def test_order_does_not_matter(
 def test_rows_of_the_headlines(hardware: dict[str, pa.Table]) -> None:
     """Each headline model of the tokenizer on each physical headline platform, at three block sizes, two dtypes."""
     table = run([(1000, 10)], hardware)
-    rows = [row for row in table.to_pylist() if row["cost_model"] != "2n"]
     headlines = load_reference("headlines").to_pylist()
+    names = {row["model"] for row in headlines}
+    rows = [row for row in table.to_pylist() if row["cost_model"] != "2n" and row["model"] in names]
     platforms = [row for row in headlines if row["accelerator"] and row["basis"] != "paper"]
     # 4 models (three Llama, DeepSeek-V3 by proxy) x 6 platforms x 3 blocks x 2 dtypes x 2 cost models
     assert len(rows) == 4 * len(platforms) * 3 * 2 * 2
@@ -150,7 +155,7 @@ def test_a_model_with_a_window_gets_rows_by_its_own_formula(hardware: dict[str, 
     extra = {"model": "gpt-oss-120b", "accelerator": None, "link": None, "basis": None}
     headlines = pa.Table.from_pylist([*load_reference("headlines").to_pylist(), extra])
     batch = {"cached_tokens": np.array([100, 100_000]), "prefill_tokens": np.array([10, 10])}
-    names = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text"}
+    names = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text", "reuse": "history"}
     rows = boundness([batch], **names, hardware=hardware, headlines=headlines).to_pylist()
     ours = [row for row in rows if row["model"] == "gpt-oss-120b" and row["cost_model"] == "2n"]
     row = next(row for row in ours if (row["accelerator"], row["block_tokens"]) == ("h100-sxm", 1))
@@ -159,6 +164,37 @@ def test_a_model_with_a_window_gets_rows_by_its_own_formula(hardware: dict[str, 
     # t_GPU: 10 x 2 x 5,711,982,912 / (0.25 x 989.5e12) = 4.6181e-4 s; ratio 146.9
     # K = 100: 100 x (36,864 + 36,864) = 7,372,800 bytes -> 1.3553e-4 s; ratio 0.2935; p99 = 0.2935 + 0.99 x 146.63
     assert row["pcie_overhead_p99"] == pytest.approx(0.2935 + 0.99 * (146.926 - 0.2935), rel=1e-3)
+
+
+def test_no_model_is_silently_absent(hardware: dict[str, pa.Table]) -> None:
+    """Each first-hand model with parameters has rows; one without kappa_crit has them at block 1."""
+    models = [
+        row for row in hardware["models"].to_pylist() if row["active_params"] and row["confidence"] != "secondary"
+    ]
+    for tokenizer in ("llama-3.1", "qwen3"):
+        rows = run([(1000, 10), (50_000, 30)], hardware, tokenizer).to_pylist()
+        names = {row["model"] for row in models if row["tokenizer"] == tokenizer}
+        assert names <= {row["model"] for row in rows}
+        varying = {row["model"] for row in models if row["kv_bytes_per_token"] is None} & names
+        assert {row["block_tokens"] for row in rows if row["model"] in varying} == {1}
+        complete = {row["model"] for row in models if not costs.unknown(typed(Model, [row])[0], "attention")}
+        for name in varying & complete:
+            assert {row["cost_model"] for row in rows if row["model"] == name} == {"2n", "attention", "full"}
+
+
+def test_a_window_by_its_answer_to_the_workload(hardware: dict[str, pa.Table]) -> None:
+    """The row of a model that is no headline is what `kappa crit --workload` answers, computed on another path."""
+    sources, turns = read_sources(), [(1000, 10), (50_000, 30), (200, 900)]
+    model, rows = sources.models["gemma-3-27b"], run(turns, hardware).to_pylist()
+    found = [row for row in rows if (row["model"], row["accelerator"]) == ("gemma-3-27b", "h100-sxm")]
+    assert len(found) == 6  # 3 cost models x 2 formats
+    for row in found:
+        machine = machine_of(sources, Pair(row["accelerator"], row["link"], row["basis"]), model)
+        setting = Setting(model, machine, row["kv_dtype"], row["cost_model"])
+        answer = workload_answer(setting, *np.array(turns).T)
+        shares = {name: getattr(answer, name) for name in SHARES if name.endswith("_share")}
+        overheads = {f"pcie_overhead_{at}": of.pcie_overhead for at, of in answer.percentiles().items()}
+        assert {name: row[name] for name in SHARES} == pytest.approx(shares | overheads)
 
 
 @pytest.mark.parametrize(
@@ -261,11 +297,14 @@ def test_bytes_that_are_not_constant(models: Mapping[str, Model], model: str, ca
 def test_an_fp8_cache_that_is_not_half(models: Mapping[str, Model]) -> None:
     """DeepSeek-V4 keeps a part of each entry in bf16: its fp8 bytes are its own, and others are half."""
     row = models["deepseek-v4-flash"]
-    # 3,850 a token and not 6,880 / 2; windows full after 128 tokens: 5,636,096 / 2
-    assert costs.kv_bytes(row, 10_000.0, "fp8") == 3_850 * 10_000 + 2_818_048
+    # 21 x (584 + 132) / 4 + 20 x 584 / 128 = 3,850.25 a token and not 6,880 / 2; full windows: 5,636,096 / 2
+    assert costs.kv_bytes(row, 10_000.0, "fp8") == 3_850.25 * 10_000 + 2_818_048
     assert costs.kv_bytes(row, 10_000.0, "bf16") == 6_880 * 10_000 + 5_636_096
-    # 327,680 / 2
+    # sparse MLA: 61 x (512 fp8 + 16 of scales + 128 of bf16 rope + 132 of the indexer)
+    assert costs.kv_bytes(models["deepseek-v3.2"], 1.0, "fp8") == 61 * (656 + 132)
+    # 327,680 / 2; 4.5 bits an element: 327,680 x 9 / 32
     assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, "fp8") == 163_840
+    assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, "nvfp4") == 92_160
 
 
 def test_what_the_tables_do_not_know_is_not_computed(models: Mapping[str, Model]) -> None:
@@ -313,8 +352,8 @@ def test_tensor_parallel(models: Mapping[str, Model], tensor_parallel: int, byte
 @pytest.mark.parametrize(
     ("model", "gpus", "share_of_tokens", "share_of_state"),
     [
-        ("qwen3-next-80b-a3b", 8, 1 / 2, 1 / 8),  # 2 KV heads, 16 query heads
-        ("qwen3-next-80b-a3b", 32, 1 / 2, 1 / 16),  # no finer than its query heads
+        ("qwen3-next-80b-a3b", 8, 1 / 2, 1 / 8),  # 2 KV heads, 32 value heads of its linear layers
+        ("qwen3-next-80b-a3b", 64, 1 / 2, 1 / 32),  # no finer than those
         ("kimi-k3", 8, 1, 1 / 8),  # a latent on each GPU, a state that is shared
         ("gpt-oss-120b", 8, 1 / 8, 1 / 8),  # windows are keys and values too
         ("gpt-oss-120b", 16, 1 / 8, 1 / 8),

@@ -79,7 +79,7 @@ def test_words_change_nothing(changed: Callable[..., set[str]]) -> None:
         ("pipelines/counting/verified.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts"}),
         ("pipelines/counting/engines.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts", "chat"}),
         ("pipelines/chat/counting.py", "\ndef ", "\nprint()\n\n\ndef ", {"chat"}),
-        ("pipelines/turns/derivation.py", "\ndef ", "\nprint()\n\n\ndef ", {"text", "chat"}),
+        ("pipelines/turns/derivation.py", "\ndef ", "\nprint()\n\n\ndef ", {"text", "chat", "logged"}),
         ("pipelines/workloads/sets/finqa.py", "return hashlib.", "return  hashlib.new or hashlib.", {"finqa"}),
         ("pipelines/io/parquet_text.py", "\ndef ", "\nprint()\n\n\ndef ", {"narrativeqa"}),
         ("pipelines/workloads/sets/finqa.py", "build_filings(rng)", "build_filings(rng) or None", set()),
@@ -160,7 +160,7 @@ def test_the_log_names_what_changed(
     assert told() == [
         "conversations/sharegpt is made again: files changed",
         f"{name} is made again: conversations changed",
-        "turns/sharegpt/llama-3.1/text is made again: counts changed",
+        "turns/sharegpt/llama-3.1/text/history is made again: counts changed",
     ]
     monkeypatch.setattr(inputs, "library_version", lambda library: f"2 of {library}")
     lab.turns("sharegpt", revision="r2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.what_if import Setting, turn_answer
 from pipelines.hardware.workload_answers import nearest_rank, workload_answer
 from warehouse.errors import ErrorCode
+from warehouse.hardware_rows.reference_tables import REFERENCE
 from warehouse.hardware_rows.rows import load_reference, user_folder
 
 Crit = Callable[..., list[dict[str, Any]]]
@@ -38,10 +40,13 @@ def setting(model: str, cost_model: str | None, rate: float = 54.4e9) -> Setting
 
 @pytest.fixture
 def said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., str]:
-    """Return a function that runs `kappa crit` in an empty home and returns its text."""
+    """Return a function that runs `kappa crit` in an empty home and returns its text, with lines of any length."""
 
     def run(*arguments: str) -> str:
         assert main(["crit", "--home", str(tmp_path), *arguments]) == 0
+        narrow = capsys.readouterr().out
+        assert max(map(len, narrow.splitlines())) <= 100
+        assert main(["crit", "--home", str(tmp_path), *arguments, "--wide"]) == 0
         return capsys.readouterr().out
 
     return run
@@ -90,11 +95,10 @@ class TestOrigins:
         second = crit("--model", "llama-3.1-70b", "--accelerator", "h100-sxm", "--link", "pcie4-x16")
         assert {row["platform_confidence"] for row in second} == {"high", "secondary"}
 
-    def test_an_indexer_and_a_tier_are_rows_too(self, crit: Crit) -> None:
-        """Their confidence and source stand beside the others."""
+    def test_a_tier_is_a_row_too(self, crit: Crit) -> None:
+        """Its confidence and source stand beside the others."""
         row = crit("--model", "deepseek-v3.2", *H100, *TURN, "--tier", "nvme-gen5-x4")[0]
-        assert (row["indexer_confidence"], row["tier_confidence"]) == ("high", "secondary")
-        assert "index_topk" in row["index_heads_source"]
+        assert row["tier_confidence"] == "secondary"
         assert row["tier_bytes_per_s_source"].startswith("secondary")
 
     def test_in_words(self, said: Callable[..., str]) -> None:
@@ -148,7 +152,8 @@ class TestGaps:
         shape = load_reference("models").to_pylist()
         (row,) = [row for row in shape if row["model"] == "kimi-k3"]
         row |= {"model": "bare", "total_params": None, "active_params": None}
-        cells = {name: str(value).lower() if isinstance(value, bool) else value for name, value in row.items()}
+        cells = {name: row[name] for name in REFERENCE["models"].names}
+        cells |= {name: str(value).lower() for name, value in cells.items() if isinstance(value, bool)}
         folder = user_folder(tmp_path)
         folder.mkdir()
         with (folder / "models.csv").open("w", encoding="utf-8", newline="") as file:
@@ -255,10 +260,23 @@ def test_nothing_cached_is_no_question_of_loading(crit: Crit, said: Callable[...
     assert "load or recompute" not in text
 
 
+def test_loading_begins_with_a_whole_chunk(crit: Crit) -> None:
+    """K = 50 fills no chunk of 256: loading is faster from the first whole chunk on, and not `always`."""
+    turn = ("--cached-tokens", "50", "--new-tokens", "10", "--cost-model", "2n")
+    (row,) = crit("--model", "llama-3.1-70b", *H100, *turn, "--chunk", "256")
+    # 131,072 tokens of context are 512 chunks
+    assert (row["cached_tokens"], row["load_pays"], row["load_pays_ranges"]) == (0, "from", "256-")
+    (fine,) = crit("--model", "llama-3.1-70b", *H100, *turn)
+    assert (fine["load_pays"], fine["load_pays_ranges"]) == ("always", "1-")
+    # a chunk beyond the context is never full
+    (huge,) = crit("--model", "llama-3.1-70b", *H100, *turn, "--chunk", "131073")
+    assert (huge["load_pays"], huge["load_pays_ranges"]) == ("never", None)
+
+
 def test_many_answers_name_each_tokenizer(crit: Crit, said: Callable[..., str]) -> None:
     """A table of many models has a line each, with seconds, rates and confidences in words."""
     text = said("--cached-tokens", "5000", "--new-tokens", "70", "--cost-model", "full")
-    line = next(line for line in text.splitlines() if line.startswith("llama-3.1-70b") and "h100-sxm" in line)
+    line = next(line for line in text.splitlines() if line.startswith("llama-3.1-70b") and " h100-sxm " in line)
     (row,) = crit(
         "--model", "llama-3.1-70b", *H100, "--cached-tokens", "5000", "--new-tokens", "70", "--cost-model", "full"
     )
@@ -268,29 +286,17 @@ def test_many_answers_name_each_tokenizer(crit: Crit, said: Callable[..., str]) 
 
 
 def test_a_user_s_own_indexer(crit: Crit, tmp_path: Path) -> None:
-    """A model of a user with an indexer has every cost model once `indexers.csv` names its heads."""
-    import csv  # noqa: PLC0415
-
-    from warehouse.hardware_rows.reference_tables import REFERENCE  # noqa: PLC0415
-
+    """A model of a user with an indexer has every cost model once its row names the indexer's heads."""
     folder = tmp_path / "reference"
     folder.mkdir()
-    shape = SOURCES.models["glm-5"]
-    sure = {"source": "a card", "retrieved": "2026-11-29", "confidence": "high"}
-    rows = {
-        "models": {name: getattr(shape, name) for name in REFERENCE["models"].names}
-        | sure
-        | {"model": "mine", "note": ""},
-        "indexers": {"model": "mine", "index_heads": 32, "index_head_dim": 128, "index_picked_tokens": 2048} | sure,
-    }
-    for name, row in rows.items():
-        with (folder / f"{name}.csv").open("w", encoding="utf8", newline="") as file:
+    shape = {name: getattr(SOURCES.models["glm-5"], name) for name in REFERENCE["models"].names}
+    for heads, expected in ((None, ["2n"]), (32, ["2n", "attention", "full"])):
+        row = shape | {"model": "mine", "note": None, "index_heads": heads}
+        with (folder / "models.csv").open("w", encoding="utf8", newline="") as file:
             cells = {column: "" if value is None else str(value) for column, value in row.items()}
             flags = {column: cell.lower() if cell in ("True", "False") else cell for column, cell in cells.items()}
             csv.writer(file).writerows([flags.keys(), flags.values()])
-        found = [row["cost_model"] for row in crit("--model", "mine", *H100, *TURN)]
-        # without its indexer 2n alone
-        assert found == (["2n"] if name == "models" else ["2n", "attention", "full"])
+        assert [row["cost_model"] for row in crit("--model", "mine", *H100, *TURN)] == expected
     # the same shape as glm-5, so the same times
     ours, theirs = (crit("--model", name, *H100, *TURN, "--cost-model", "attention")[0] for name in ("mine", "glm-5"))
     assert ours["compute_s"] == theirs["compute_s"]
@@ -380,7 +386,8 @@ class TestSeveralGpus:
     def test_loading_at_both_ends(self, said: Callable[..., str]) -> None:
         """Both ranges are told, not the last alone."""
         names = ("--model", "qwen3-235b-a22b", *H100, "--cached-tokens", "10000", "--new-tokens", "64")
-        assert "to K = 307, from K = 757" in said(*names, "--cost-model", "full", "--tensor-parallel", "8")
+        text = said(*names, "--cost-model", "full", "--tensor-parallel", "8")
+        assert re.search(r"loading is faster +to K = 307\n +from K = 757\n", text)
 
 
 class TestSecondsOfThePaper:
@@ -398,7 +405,7 @@ class TestSecondsOfThePaper:
         # 10,000 / 64 = 156.25 over 1.42e6 x 17e-6 = 24.14 or x 34e-6 = 48.28, as printed
         crit_as_printed = {"pcie4-x16": 24.14, "pcie5-x16": 48.28}[link]
         assert row["pcie_overhead"] == pytest.approx(156.25 / crit_as_printed)
-        line = "paper: seconds follow from its inputs at the rates shown; kappa_crit, pcie overhead"
+        line = "paper: seconds follow from its inputs at the rates shown; kappa_crit, overhead"
         assert said(*names, *turn).count(line) == 1
         # a table of many answers says it too, and no other basis does
         assert said(*turn).count(line) == 1
