@@ -6,6 +6,7 @@ from reports.data import COST_MODEL, Platform, ReportData, Row, platform_of
 from reports.figures.style import SAMPLE_MARK
 from reports.format import is_hypothetical, listing, percent, percent_range
 from reports.page import Grid
+from reports.sections import cache
 from warehouse.declared.fields import HISTORY, REUSES
 from warehouse.declared.formats import number
 from warehouse.declared.tables import BOUNDNESS, KAPPA_CRIT, MODELS, SUMMARY
@@ -31,7 +32,7 @@ def sentence(data: ReportData) -> str:
     return (
         f"{mark}For {len(models)} headline model{plural} on {platform.hardware}, the link from host memory and not "
         f"the GPU "
-        f"bounds prefill in {listing(parts)}."
+        f"bounds prefill in {listing(parts)}. {cache.sentence(data)}".rstrip()
     )
 
 
