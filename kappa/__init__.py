@@ -14,6 +14,7 @@ from kappa.profiling import profile
 from kappa.serving import serve_sim
 from kappa.warehouse import Warehouse, open_warehouse
 from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.verdict import Verdict, verdict
 from pipelines.serving.answers.question import ServeQuestion
 from warehouse.errors import ErrorCode, KappaError, UsageError
 
@@ -25,9 +26,11 @@ __all__ = [
     "KappaError",
     "ServeQuestion",
     "UsageError",
+    "Verdict",
     "Warehouse",
     "crit",
     "open",
     "profile",
     "serve_sim",
+    "verdict",
 ]

@@ -137,9 +137,17 @@ class ReportData:
     @cached_property
     def how_counted(self) -> str:
         """The counting of what is shown, and that and the reuse of each workload that has another."""
+        alike = set(self.shown.values())
+        if len(alike) == 1:
+            return str(alike.pop())
         usual = Shown(self.counting, HISTORY)
         others = [f"{workload}: {shown}" for workload, shown in sorted(self.shown.items()) if shown != usual]
         return f"{self.counting} ({'; '.join(others)})" if others else self.counting
+
+    @property
+    def whose_counts(self) -> str:
+        """Whose token counts the figures show."""
+        return "token counts of the log" if self.tokenizer == LOGGED else f"counts of {self.tokenizer}"
 
     def model_label(self, model: str, workload: str = "") -> str:
         """Return the model's name, marked if counts of another vocabulary, or of the workload's log, stand in."""

@@ -153,7 +153,7 @@ def _distributions(data: ReportData) -> Section:
         blocks.append(_picture(figure, f"distribution_{workload}", alt, distributions.caption(data, workload)))
     if blocks:
         others = sorted({row["tokenizer"] for row in data.summary} - {data.tokenizer})
-        text = f"Figures show the counts of {data.tokenizer}" + (
+        text = f"Figures show the {data.whose_counts}" + (
             f"; the tables hold those of {listing(others)} too." if others else "."
         )
         blocks.insert(0, Paragraph(text))

@@ -45,4 +45,5 @@ HOURLY_PRICE = Range(1e-4, 1e4, "an accelerator costs cents to some hundred USD 
 SHARE = Range(0, 1, "a share")
 REQUESTS = Range(1, 1e11, "traces have thousands to 10^8 requests")
 TOKENS = Range(1, 1e9, "prompts are some to 10^7 tokens")
+LATENCY = Range(1e-9, 1, "a copy, a kernel or a token takes 1e-7 to 1e-2 s; 14 us are 1.4e-5")
 KAPPA_M = Range(1e2, 1e9, "FLOP/byte; the paper prints 7e4 to 1.42e6")
