@@ -36,7 +36,7 @@ from warehouse.declared.question_views import (
     WORKLOADS_COMPARED,
 )
 from warehouse.declared.schema import Table
-from warehouse.declared.serving_tables import FLEET, LOAD, SCHEDULE
+from warehouse.declared.serving.tables import FLEET, LOAD, SCHEDULE
 from warehouse.declared.turn_tables import GENERATIONS, PERCENTILES, REJECTS, SOURCES, SUMMARY, TOKENIZERS, TURNS
 
 __all__ = [

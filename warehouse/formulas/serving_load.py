@@ -13,7 +13,7 @@ from warehouse.formulas.numbers import greatest, least
 
 @formula("rate_per_s::DOUBLE * service_s")
 def utilisation(rate_per_s: float, service_s: float) -> float:
-    """Return rho of a station, the share of time that it is busy: lambda x mean service; at 1 and above no queue ends.
+    """Return rho of a station, dimensionless: arrivals a second x mean service; from 1 on its queue only grows.
 
     Source: Little's law for the place of service.
 
@@ -28,9 +28,9 @@ def utilisation(rate_per_s: float, service_s: float) -> float:
     "service_s)) ELSE 'inf'::DOUBLE END"
 )
 def mean_wait_s(rate_per_s: float, service_s: float, square_s2: float) -> float:
-    """Return the mean wait before one station, Poisson arrivals: lambda E[S^2] / (2 (1 - rho)); infinite from rho = 1.
+    """Return the mean wait before one station in seconds: lambda E[S^2] / (2 (1 - rho)); infinite from rho = 1.
 
-    With constant service E[S^2] = S^2, with exponential service 2 S^2.
+    Arrivals are Poisson. With constant service E[S^2] = S^2, with exponential service 2 S^2.
     Source: the Pollaczek-Khinchine formula, L. Kleinrock, Queueing Systems 1, section 5.7.
 
     >>> round(mean_wait_s(0.7, 1.0, 1.5), 12), mean_wait_s(2, 1, 1)
@@ -42,7 +42,7 @@ def mean_wait_s(rate_per_s: float, service_s: float, square_s2: float) -> float:
 
 @formula("1 / greatest(load_s::DOUBLE, compute_s)")
 def async_turns_per_s(load_s: float, compute_s: float) -> float:
-    """Return the most turns per second where loads go beside computing: 1 / max(mean x, mean c).
+    """Return the most requests a second where loads go beside computing: 1 / max(mean x, mean c).
 
     Source: derivation: each of two stations is busy for its mean time a turn.
 
@@ -55,7 +55,7 @@ def async_turns_per_s(load_s: float, compute_s: float) -> float:
 
 @formula("1 / (load_s::DOUBLE + compute_s)")
 def blocking_turns_per_s(load_s: float, compute_s: float) -> float:
-    """Return the most turns per second where the accelerator waits for each load: 1 / (mean x + mean c).
+    """Return the most requests a second where the accelerator waits for each load: 1 / (mean x + mean c).
 
     Turns of one iteration that share reads of the weights are not counted in it.
     Source: derivation: one station is busy for x + c a turn.
@@ -81,7 +81,7 @@ def pool_tokens(hbm_bytes: float, weights_bytes: float, kv_bytes_per_token: floa
 
 @formula("least(pow(greatest(cap_w::DOUBLE - standby_w, 0) / (tdp_w - standby_w), 1.0::DOUBLE / 3), 1)")
 def capped_compute_share(cap_w: float, standby_w: float, tdp_w: float) -> float:
-    """Return the share of the compute rate that is left under a power cap: min(1, ((W - idle) / (TDP - idle))^(1/3)).
+    """Return the share, 0 to 1, of the compute rate under a power cap: min(1, ((W - idle) / (TDP - idle))^(1/3)).
 
     Source: assumption: dynamic power grows with the cube of the clock (frequency times squared voltage).
 
@@ -111,7 +111,7 @@ def run_energy_j(idle_w: float, busy_w: float, span_s: float, computing_s: float
 def routing_kappa(  # noqa: PLR0913, PLR0917 - price, load and compute of each of two machines
     usd_p: float, load_s_p: float, compute_s_p: float, usd_q: float, load_s_q: float, compute_s_q: float
 ) -> float:
-    """Return the kappa_ratio above which a turn is cheaper on machine q, whose link is the faster for its price.
+    """Return the kappa_ratio, dimensionless, above which a turn is cheaper on q, whose link is faster for its price.
 
     kappa* = (P_q f / C_q - P_p f / C_p) / (P_p B / X_p - P_q B / X_q): at kappa* both cost the same a turn. P is a
     price an hour, with its shadow price; f / C the seconds to compute one token, B / X those to load one.

@@ -7,8 +7,8 @@ from dataclasses import replace
 from warehouse.declared import fields as f
 from warehouse.declared import hardware_fields as h
 from warehouse.declared import reference_fields as r
-from warehouse.declared import serving_fields as s
 from warehouse.declared.schema import Table
+from warehouse.declared.serving import fields as s
 from warehouse.declared.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PLATFORMS, PUBLISHED
 from warehouse.hardware_rows.worked_out import ASSUMED
 

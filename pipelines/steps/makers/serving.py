@@ -21,7 +21,7 @@ from pipelines.steps.series import some
 from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.declared.fields import LOGGED
 from warehouse.declared.schema import Table
-from warehouse.declared.serving_tables import FLEET, LOAD, SCHEDULE
+from warehouse.declared.serving.tables import FLEET, LOAD, SCHEDULE
 from warehouse.declared.turn_tables import SERIES
 from warehouse.hardware_rows.rows import FOLDER
 from warehouse.home.products import Product

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from warehouse.declared import hardware_fields as h
-from warehouse.declared import serving_fields as s
 from warehouse.declared.schema import Table
+from warehouse.declared.serving import fields as s
 from warehouse.declared.turn_tables import SERIES, SERIES_FIELDS
 
 _ON = (h.MODEL, h.ACCELERATOR, h.LINK, h.BASIS, h.COST_MODEL, s.TENSOR_PARALLEL)
