@@ -191,7 +191,7 @@ def changed_files(home: Home) -> list[str]:
     hub, changed = HuggingFaceHub(), []
     if hub.is_offline:
         raise KappaError(
-            "what changed upstream cannot be told",
+            "what changed upstream is unknown",
             "HF_HUB_OFFLINE is set",
             "unset it and ask again",
             code=ErrorCode.OFFLINE,

@@ -177,7 +177,7 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         key=key,
         deps=_counted(workload, tokenizer),
         group_name="turns",
-        description=f"K, T and kappa_ratio of every turn of {workload.name} by {tokenizer}, message text alone.",
+        description=f"K, T and kappa_ratio of every turn of {workload.name} by {tokenizer}, message text only.",
         metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
         check_specs=_turn_checks(key, workload.kind, "text"),
         kinds={"parquet"},

@@ -197,7 +197,7 @@ def _array(buffer: _Buffer) -> Iterator[Element | Cut]:
             return
     buffer.consume(buffer.position + len(mark))
     if not mark or buffer.peek():
-        why = "something stands behind the end of the array" if mark else "the array is not closed"
+        why = "something follows the end of the array" if mark else "the array is not closed"
         yield Cut(index, buffer.byte(buffer.position), why)
 
 

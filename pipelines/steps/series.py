@@ -19,7 +19,7 @@ LOG = logging.getLogger("kappa")
 def series(staging: Staging) -> list[Product]:
     """Return the turns of every workload, tokenizer and counting that this code made from what is staged now.
 
-    Others are left out, and it is told: one warehouse never mixes two revisions of a set, nor two ways to derive.
+    Others are left out with a log line: one warehouse never mixes two revisions of a set, nor two ways to derive.
     """
     products = [staging.newest(product) for name in workloads() for product in staging.names(f"turns/{name}")]
     found = [(product, is_current(staging, product)) for product in products if product is not None]

@@ -16,7 +16,7 @@ _SHOWN = (("memory_bound_turn_share", "memory bound turns"), ("transfer_time_sha
 def cost_model_words(data: ReportData) -> str:
     """Return the explanation of t_GPU under each cost model, and the cost model of the headlines."""
     return (
-        f"The headlines stand on cost_model {COST_MODEL}. Three cost models say what t_GPU counts. "
+        f"The headlines use cost_model {COST_MODEL}. Three cost models say what t_GPU counts. "
         "2n: 2 x active parameters for each new token and nothing else, as the source paper does. "
         "attention: 2 x the parameters of the layers for each new token, the output head once a turn, and attention of "
         "the new tokens over everything before them. "
@@ -24,7 +24,7 @@ def cost_model_words(data: ReportData) -> str:
         "accelerator's memory once, for a batch of one. "
         "Attention over a long context and the reading of weights for a short question make t_GPU longer, and fewer "
         "turns memory bound; the head counted once makes it a little shorter, which shows with small models. "
-        "Batching shares the reading: a busy server stands between attention and full."
+        "Batching shares the reading: a busy server lies between attention and full."
     ) + ("" if has_other_models(data) else " This warehouse holds only one of them.")
 
 

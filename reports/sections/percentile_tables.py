@@ -76,7 +76,7 @@ def crit_grid(data: ReportData) -> Grid:
     note = (
         "bf16 keys and values. A dash: the bytes of a token are not constant, or the paper gives no inputs for "
         "the model. "
-        "Every other model, platform and kv_dtype stands in the table kappa_crit."
+        "The table kappa_crit has every other model, platform and kv_dtype."
     )
     return Grid(
         "kappa-crit", "kappa_crit of the headline models and platforms (basis in brackets)", columns, rows, 2, note
@@ -144,4 +144,4 @@ def not_compared(data: ReportData) -> str:
     if not partial:
         return ""
     why = "the text was generated" if data.is_sample else "a part of the set, or another edition, was measured"
-    return f"Not compared: {listing(partial)}, since {why}. Our values stand beside the published ones without a ratio."
+    return f"Not compared: {listing(partial)}, since {why}. Our values are given without a ratio."

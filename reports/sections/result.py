@@ -45,9 +45,9 @@ def basis_note(data: ReportData) -> str:
     basis = data.reference.basis if data.reference else "physical"
     return (
         f"Basis {basis}, cost_model 2n (t_GPU is 2 x active parameters for each new token and nothing else), bf16 keys "
-        f"and values, reuse by single tokens, counting {data.counting}; the other cost models stand under the "
+        f"and values, reuse by single tokens, counting {data.counting}; the other cost models are under the "
         "verdicts. The range is over the headline models, each with the counts of its own tokenizer; a model marked "
-        "(proxy) has a vocabulary that is not counted, and the counts of the tokenizer named beside it stand in. K is "
+        "(proxy) has a vocabulary that is not counted, and the counts of the tokenizer named with it are used. K is "
         "the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU "
         "memory, nothing as evicted. Hypothetical: more than 1 % of the turns are longer than the model's context."
     )

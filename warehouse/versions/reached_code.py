@@ -86,7 +86,7 @@ class _Part:
 
     @cached_property
     def hash(self) -> str:
-        """12 hex digits over what it does: no comments, no texts that stand by themselves, as docstrings do."""
+        """12 hex digits over what it does: without comments and docstrings."""
         for one in self._nodes:
             if isinstance(one, _WITH_BODY):
                 one.body = [line for line in one.body if not _is_text(line)]
@@ -135,7 +135,7 @@ class _Module:
         return [*self.runs, *((_argument(part.node, keyword) if keyword else part) for part in parts)]
 
     def uses(self, name: str, parts: list[_Part]) -> Iterator[_Place]:
-        """Yield what these parts use, what a name that is only passed on stands for, and the folders on the way."""
+        """Yield what these parts use, what a name that is only passed on means, and the folders on the way."""
         if name in self.imported and name not in self.made:
             yield self.imported[name]
         package = self.name.rpartition(".")[0]

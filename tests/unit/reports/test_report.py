@@ -691,7 +691,7 @@ def test_cost_models_stand_side_by_side(real: Report) -> None:
     assert shown == {key: expected[key] for key in shown}
     # Reading 139e9 bytes of weights at 3.35e12 a second takes 42 ms, and 1,000 x 327,680 / 54.4e9 is 6.0 ms
     assert (shown["sharegpt", "llama-3.1-70b", "2n"], shown["sharegpt", "llama-3.1-70b", "full"]) == ("50.0 %", "0 %")
-    for text in ("The headlines stand on cost_model 2n.", "for a batch of one", "attention of the new tokens over"):
+    for text in ("The headlines use cost_model 2n.", "for a batch of one", "attention of the new tokens over"):
         assert text in real.html
 
 
