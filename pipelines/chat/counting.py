@@ -17,6 +17,7 @@ from pipelines.chat.layout import Bools, Ints, Layout, read_layout
 from pipelines.chat.official import Official, require_facts
 from pipelines.chat.pieces import count_pieces
 from pipelines.chat.prompts import PromptTurns, prompt_turns
+from pipelines.chat.rendered import Prompts, rendered_questions, rendered_turns
 from pipelines.chat.spot_checks import choose_turns
 from pipelines.counting.engines import Counter, exact_counter, fast_counter, official_prompts
 from pipelines.io.arrow_text import byte_lengths
@@ -24,10 +25,12 @@ from pipelines.sessions.messages import Messages
 from pipelines.sessions.writing import DOCUMENT
 from pipelines.turns.derivation import Turns, document_turns
 from pipelines.vocab.files import TokenizerFile
+from pipelines.vocab.own import RENDERED
 from pipelines.vocab.template_files import chat_template
 
 _LOG = logging.getLogger("kappa")
 CHECK_TOKENS = 500_000
+_NEVER = 1 << 40
 Kind = Literal["chat", "documents"]
 
 
@@ -174,13 +177,16 @@ def _official(file: TokenizerFile) -> Official:
     reference = exact_counter(file)
     prompt = official_prompts(file, chat_template(file))
     official = Official(prompt, reference, reference.encode(file.spec.template.end_of_turn))
-    require_facts(file.spec, official)
+    if file.spec.template.family != RENDERED:
+        require_facts(file.spec, official)
     return official
 
 
 def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
     facts, layout = work.file.spec.template, work.layout
     batches = _told(work.messages.texts(), work.on_progress)
+    if facts.family == RENDERED:
+        return _all_rendered(work, batches, engine, tokens[layout.order])
     if work.kind == "chat":
         pieces = count_pieces(batches, layout, facts, engine, tokens).taken(layout.order)
         found = prompt_turns(layout.sorted_session, layout.sorted_role, tokens[layout.order], pieces)
@@ -190,6 +196,17 @@ def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
         _documents(layout, tokens[layout.order], cached[layout.order], prefill[layout.order]),
         layout.sorted_role != DOCUMENT,
     )
+
+
+def _all_rendered(work: _Workload, batches: Iterator[pa.Array], engine: Counter, tokens: Ints) -> _Prompts:
+    """Return the turns by a template of which only the text is known; a refused turn has K = T = 0."""
+    prompts = Prompts(work.file, chat_template(work.file), engine)
+    derive = rendered_turns if work.kind == "chat" else rendered_questions
+    turns, first, end, _ = derive(batches, work.layout, prompts, tokens)
+    before = np.concatenate(([0], np.cumsum(tokens)))
+    added = np.where(turns.is_empty, 0, turns.cached + turns.prefill - (before[end] - before[first]))
+    found = PromptTurns(turns, added, first, end, np.zeros(len(end), np.bool_))
+    return _Prompts(found, np.zeros(len(tokens), np.bool_), len(end))
 
 
 def _documents(layout: Layout, tokens: Ints, cached: Ints, prefill: Ints) -> PromptTurns:
@@ -237,6 +254,9 @@ def _choose(work: _Workload, prompts: _Prompts, check_tokens: int) -> list[int]:
     cost = 3 * length
     if work.kind == "chat":
         cost = length + np.where(found.turns.turn_index > 0, np.concatenate(([0], length))[: len(length)], 0)
+    # A turn that the template refuses has no prompt, and the next one nothing before it.
+    refused = found.turns.is_empty
+    cost = np.where(refused | np.concatenate(([False], refused))[: len(refused)], _NEVER, cost)
     direct = np.concatenate(([0], np.cumsum(prompts.is_direct)))
     is_direct = direct[found.end] > direct[np.maximum(found.end - 2, found.first)]
     return choose_turns(cost, work.layout.order[found.end - 1], is_direct, check_tokens)
