@@ -3,8 +3,8 @@
 >>> import kappa
 >>> with kappa.open(sample_home) as warehouse:
 ...     turns = warehouse.turns(workload="sharegpt", tokenizer="qwen3", counting="text")
-...     turns.columns[:6]
-['workload', 'tokenizer', 'counting', 'session_id', 'turn_index', 'cached_tokens']
+...     turns.columns[:7]
+['workload', 'tokenizer', 'counting', 'reuse', 'session_id', 'turn_index', 'cached_tokens']
 """
 
 from __future__ import annotations

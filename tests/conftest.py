@@ -153,7 +153,7 @@ def turns_table() -> Callable[..., pa.Table]:
     """Return a function that makes rows of `turns` from (session, turn_index, K, T, output)."""
 
     def table(rows: Iterable[tuple[str, int, int, int, int | None]], name: str = "w") -> pa.Table:
-        series = {"workload": name, "tokenizer": "llama-3.1", "counting": "text"}
+        series = {"workload": name, "tokenizer": "llama-3.1", "counting": "text", "reuse": "history"}
         return TURNS.rows(
             [
                 series | {

@@ -129,14 +129,14 @@ SELECT workload, ours::BIGINT AS counted, value::BIGINT AS published FROM paper_
 WHERE metric = 'records' AND NOT is_full_set AND ours IS NOT NULL ORDER BY workload
 """
 PERCENTILE_TABLE = """
-SELECT workload, tokenizer, counting, metric,
+SELECT workload, tokenizer, counting, reuse, metric,
        max(value) FILTER (percentile = 5) AS p5, max(value) FILTER (percentile = 25) AS p25,
        max(value) FILTER (percentile = 50) AS p50, max(value) FILTER (percentile = 75) AS p75,
        max(value) FILTER (percentile = 90) AS p90, max(value) FILTER (percentile = 99) AS p99
 FROM percentiles
 WHERE block_tokens = 1 AND ((metric = 'kappa_ratio' AND population = 'reused')
       OR (metric IN ('cached_tokens', 'prefill_tokens') AND population = 'all'))
-GROUP BY ALL ORDER BY workload, counting DESC, metric, tokenizer
+GROUP BY ALL ORDER BY workload, counting DESC, reuse, metric, tokenizer
 """
 
 

@@ -13,7 +13,7 @@ from pipelines.steps import product_names
 from pipelines.steps.tables import STAGED
 from pipelines.vocab.specs import tokenizer_specs
 from pipelines.workloads.sets import workloads
-from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.fields import HISTORY, TOKENIZER_COUNTINGS
 from warehouse.masking import mask_log_records
 
 # In `dagster dev` every process that runs a step loads this module first.
@@ -38,7 +38,9 @@ def _assets() -> list[dg.AssetsDefinition]:
 
 
 def _turns_keys(workload: str, tokenizer: str) -> list[dg.AssetKey]:
-    return [w.key_of(product_names.turns_name(workload, tokenizer, counting)) for counting in COUNTINGS]
+    return [
+        w.key_of(product_names.turns_name(workload, tokenizer, counting, HISTORY)) for counting in TOKENIZER_COUNTINGS
+    ]
 
 
 def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:

@@ -20,6 +20,7 @@ from pipelines.vocab.specs import TokenizerSpec
 from pipelines.workloads.declaration import Workload
 from warehouse.checks.tables import Violation, counted, other_counts, other_fingerprints, unbalanced, violations
 from warehouse.checks.turns import rules_of, turn_violations
+from warehouse.declared.fields import HISTORY
 from warehouse.declared.tables import TURNS
 from warehouse.hardware_rows.rows import load_reference
 from warehouse.home.products import Product
@@ -171,7 +172,7 @@ def _differences(found: list[dict[str, object]]) -> list[Violation]:
 
 def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     """Return the asset of K, T and kappa_ratio of every turn under `text`, with the checks of the `turns` table."""
-    key = key_of(product_names.turns_name(workload.name, tokenizer, "text"))
+    key = key_of(product_names.turns_name(workload.name, tokenizer, "text", HISTORY))
 
     @dg.asset(
         key=key,
@@ -179,7 +180,7 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name} by {tokenizer}, message text only.",
         metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
-        check_specs=_turn_checks(key, workload.kind, "text"),
+        check_specs=_turn_checks(key, workload.kind, "text", HISTORY),
         kinds={"parquet"},
     )
     @without_secrets
@@ -194,7 +195,7 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
 
 def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     """Return the asset of K, T and kappa_ratio under `chat`, the prompt that a server sees, checked on real prompts."""
-    key = key_of(product_names.turns_name(workload.name, tokenizer, "chat"))
+    key = key_of(product_names.turns_name(workload.name, tokenizer, "chat", HISTORY))
 
     @dg.asset(
         key=key,
@@ -202,7 +203,7 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name} by the chat template of {tokenizer}.",
         metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
-        check_specs=[*_turn_checks(key, workload.kind, "chat"), *_count_checks(key)],
+        check_specs=[*_turn_checks(key, workload.kind, "chat", HISTORY), *_count_checks(key)],
         kinds={"parquet"},
     )
     @without_secrets
@@ -222,15 +223,16 @@ def _counted(workload: Workload, tokenizer: str) -> list[dg.AssetKey]:
     ]
 
 
-def _turn_checks(key: dg.AssetKey, kind: str, counting: str) -> list[dg.AssetCheckSpec]:
-    rules = {"declared": DECLARED, **{rule.name: rule.rule for rule in rules_of(kind, counting)}}
+def _turn_checks(key: dg.AssetKey, kind: str, counting: str, reuse: str) -> list[dg.AssetCheckSpec]:
+    rules = {"declared": DECLARED, **{rule.name: rule.rule for rule in rules_of(kind, counting, reuse)}}
     specs = [dg.AssetCheckSpec(name, asset=key, blocking=True, description=rule) for name, rule in rules.items()]
     return [*specs, _fingerprint_check(key)]
 
 
 def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
     data = pq.read_table(product.file(TURNS_FILE)).cast(TURNS.arrow_schema)
-    found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, product.meta["counting"])}
+    counting, reuse = product.meta["counting"], product.meta["reuse"]
+    found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, counting, reuse)}
     results = [check_result(product.name, name, broken) for name, broken in found.items()]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
 

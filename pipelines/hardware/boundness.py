@@ -19,7 +19,7 @@ from pipelines.hardware.costs import Machine
 from pipelines.hardware.entities import Accelerator, Headline, Link, Measured, Model, Pair, typed
 from pipelines.hardware.machines import Sources, by_name, machine_of
 from pipelines.hardware.turn_costs import PERCENTILES, PLATFORM, Platform, order_turns, turn_cost_rows
-from warehouse.declared.fields import BLOCK_TOKENS
+from warehouse.declared.fields import BLOCK_TOKENS, LOGGED
 from warehouse.declared.tables import BOUNDNESS
 from warehouse.formulas import kappa
 
@@ -43,35 +43,39 @@ class SortedTurns:
     prefill_from: Ints
 
 
-def boundness(  # noqa: PLR0913 - three names of a workload, and what it is joined with
+def boundness(  # noqa: PLR0913 - the names of a series, and what it is joined with
     turns: Iterable[Turns],
     *,
     workload: str,
     tokenizer: str,
     counting: str,
+    reuse: str,
     hardware: Mapping[str, pa.Table],
     headlines: pa.Table,
 ) -> pa.Table:
     """Return the table `boundness` of one workload; it has no row where there is no turn.
 
-    There is a `2n` row for each model whose turns `tokenizer` counts and whose kappa_crit is known. Its block_tokens
+    There is a `2n` row for each model whose turns `tokenizer` counts and whose kappa_crit is known; counts of a log
+    stand in for those of every headline model. Its block_tokens
     is 1, and also 16 and 256 where both the model and the platform are headlines; those also have rows of cost models
     `attention` and `full`, on every basis except the paper's, which is 2N by definition. Their kappa_crit is NULL,
     since it differs from turn to turn.
 
     Args:
         turns: Batches with the int64 columns `cached_tokens` (K) and `prefill_tokens` (T, at least 1), any order.
-        workload: Its name; `tokenizer` and `counting` are names too.
+        workload: Its name; `tokenizer`, `counting` and `reuse` are names too.
         tokenizer: See `workload`.
         counting: See `workload`.
+        reuse: See `workload`.
         hardware: The tables of `pipelines.hardware.ratios.hardware_tables`.
         headlines: The table of `warehouse.hardware_rows.rows.load_reference("headlines")`.
     """
     cached, prefill = columns_of(turns)
     if not len(cached):
         return BOUNDNESS.rows([])
-    pairs = _pairs(hardware["kappa_crit"], hardware["models"], tokenizer)
     chosen_rows = typed(Headline, headlines.to_pylist())
+    hardware = {**hardware, "models": _counted_models(hardware["models"], chosen_rows, tokenizer)}
+    pairs = _pairs(hardware["kappa_crit"], hardware["models"])
     is_headline = _is_headline(pairs, chosen_rows)
     over_context = _over_context_share(cached + prefill, pairs["max_context_tokens"].to_numpy())
     parts = []
@@ -79,10 +83,10 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
         chosen = np.ones(pairs.num_rows, bool) if block == 1 else is_headline
         shares = bound_shares(sort_turns(cached, prefill, block), pairs["kappa_crit"].to_numpy()[chosen])
         shares["over_context_turn_share"] = over_context[chosen]
-        names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "cost_model": "2n"}
+        names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "reuse": reuse, "cost_model": "2n"}
         parts.append(_part(pairs.filter(pa.array(chosen)), shares, names, block))
-    names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
-    rows = _turn_cost_rows(cached, prefill, _headline_machines(hardware, chosen_rows, tokenizer))
+    names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "reuse": reuse}
+    rows = _turn_cost_rows(cached, prefill, _headline_machines(hardware, chosen_rows))
     return pa.concat_tables([*parts, BOUNDNESS.rows([names | row for row in rows])])
 
 
@@ -144,12 +148,22 @@ def _over_context_share(context_tokens: Ints, max_context_tokens: Ints) -> Float
     return (len(context_tokens) - within) / len(context_tokens)
 
 
-def _pairs(kappa_crit: pa.Table, models: pa.Table, tokenizer: str) -> pa.Table:
-    counted = models.filter(pc.equal(models["tokenizer"], pa.scalar(tokenizer)))
+def _counted_models(models: pa.Table, headlines: list[Headline], tokenizer: str) -> pa.Table:
+    """Return the models that a tokenizer counts; of a log, whose model is not known, the headline ones as proxies."""
+    if tokenizer != LOGGED:
+        return models.filter(pc.equal(models["tokenizer"], pa.scalar(tokenizer)))
+    chosen = models.filter(pc.is_in(models["model"], pa.array([row.model for row in headlines if row.model])))
+    place = chosen.schema.get_field_index("is_tokenizer_proxy")
+    return chosen.set_column(place, chosen.schema.field(place), pa.array([True] * chosen.num_rows))
+
+
+def _pairs(kappa_crit: pa.Table, counted: pa.Table) -> pa.Table:
     known = kappa_crit.filter(pc.is_valid(kappa_crit["kappa_crit"]))
     known = known.filter(pc.is_in(known["model"], counted["model"].combine_chunks()))
-    context = counted["max_context_tokens"].take(pc.index_in(known["model"], counted["model"].combine_chunks()))
-    return known.append_column("max_context_tokens", context)
+    places = pc.index_in(known["model"], counted["model"].combine_chunks())
+    for name in ("max_context_tokens", "is_tokenizer_proxy"):
+        known = known.append_column(name, counted[name].take(places))
+    return known
 
 
 def _is_headline(pairs: pa.Table, headlines: list[Headline]) -> npt.NDArray[np.bool_]:
@@ -161,9 +175,9 @@ def _is_headline(pairs: pa.Table, headlines: list[Headline]) -> npt.NDArray[np.b
 
 
 def _headline_machines(
-    hardware: Mapping[str, pa.Table], headlines: list[Headline], tokenizer: str
+    hardware: Mapping[str, pa.Table], headlines: list[Headline]
 ) -> list[tuple[Model, dict[Platform, Machine]]]:
-    """Return each headline model of the tokenizer with its machine on each headline platform."""
+    """Return each headline model among the models with its machine on each headline platform."""
     models = by_name(typed(Model, hardware["models"].to_pylist()))
     sources = Sources(
         models,
@@ -171,16 +185,14 @@ def _headline_machines(
         by_name(typed(Link, hardware["links"].to_pylist())),
         typed(Measured, hardware["measured"].to_pylist()),
     )
-    chosen = [models[row.model] for row in headlines if row.model]
+    chosen = [models[row.model] for row in headlines if row.model in models]
     pairs = [
         Pair(row.accelerator, row.link, row.basis)
         for row in headlines
         if row.accelerator and row.link and row.basis and row.basis != "paper"
     ]
     return [
-        (model, {(p.accelerator, p.link, p.basis): machine_of(sources, p, model) for p in pairs})
-        for model in chosen
-        if model.tokenizer == tokenizer
+        (model, {(p.accelerator, p.link, p.basis): machine_of(sources, p, model) for p in pairs}) for model in chosen
     ]
 
 
@@ -193,6 +205,7 @@ def _turn_cost_rows(
         for model, of_platform in machines:
             over = len(context) - int(np.searchsorted(context, model.max_context_tokens, side="right"))
             names = {"block_tokens": block, "over_context_turn_share": over / len(context)}
+            names["is_tokenizer_proxy"] = model.is_tokenizer_proxy
             yield from (names | row for row in turn_cost_rows(turns, model, of_platform))
 
 

@@ -23,9 +23,9 @@ def counts_name(workload: str, tokenizer: str) -> str:
     return f"token_counts/{workload}/{tokenizer}"
 
 
-def turns_name(workload: str, tokenizer: str, counting: str) -> str:
-    """Return the name of K, T and kappa_ratio of every turn, counted one way."""
-    return f"turns/{workload}/{tokenizer}/{counting}"
+def turns_name(workload: str, tokenizer: str, counting: str, reuse: str) -> str:
+    """Return the name of K, T and kappa_ratio of every turn, counted one way, K of one kind of reuse."""
+    return f"turns/{workload}/{tokenizer}/{counting}/{reuse}"
 
 
 def table_name(table: str) -> str:

@@ -1,4 +1,4 @@
-"""The series of a warehouse: the turns of each workload, tokenizer and counting that are made from what is staged."""
+"""The series of a warehouse: the turns, by workload, tokenizer, counting and reuse, made from what is staged."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from functools import cache
 
 from pipelines.steps.distrust import is_distrusted
 from pipelines.steps.inputs import conversations_inputs, counts_inputs, turns_inputs
-from pipelines.steps.product_names import conversations_name, tokenizer_name
+from pipelines.steps.product_names import conversations_name, tokenizer_name, turns_name
 from pipelines.workloads.sets import workloads
+from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
@@ -17,16 +18,23 @@ LOG = logging.getLogger("kappa")
 
 
 def series(staging: Staging) -> list[Product]:
-    """Return the turns of every workload, tokenizer and counting that this code made from what is staged now.
+    """Return the turns of every workload, tokenizer, counting and reuse that this code made from what is staged now.
 
     Others are left out with a log line: one warehouse never mixes two revisions of a set, nor two ways to derive.
     """
     products = [staging.newest(product) for name in workloads() for product in staging.names(f"turns/{name}")]
-    found = [(product, is_current(staging, product)) for product in products if product is not None]
+    # A product under another name than its series' is of a kappa that knew fewer names.
+    named = [product for product in products if product is not None and product.name == _name_of(product)]
+    found = [(product, is_current(staging, product)) for product in named]
     for product, is_ours in found:
         if not is_ours:
             _warn_once(product.name, product.identity)
     return [product for product, is_ours in found if is_ours]
+
+
+def _name_of(turns: Product) -> str | None:
+    series = [turns.meta[name] for name in SERIES if name in turns.meta]
+    return turns_name(*series) if len(series) == len(SERIES) else None
 
 
 def some(parts: list[Product]) -> list[Product]:

@@ -79,7 +79,7 @@ def hypothetical_sentences(data: ReportData) -> list[str]:
         groups: dict[float, list[str]] = {}
         for model in data.models:
             if is_hypothetical(shares.get(model, 0)):
-                groups.setdefault(shares[model], []).append(data.model_label(model))
+                groups.setdefault(shares[model], []).append(data.model_label(model, workload))
         parts = [
             f"{percent(share)} of its turns are longer than the context of {listing(names)}"
             for share, names in groups.items()

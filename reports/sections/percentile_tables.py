@@ -10,8 +10,9 @@ from warehouse.declared.fields import METRICS, PERCENTILES
 from warehouse.declared.formats import MISSING, number
 from warehouse.declared.tables import PAPER_COMPARISON, TURNS
 from warehouse.declared.tables import PERCENTILES as PERCENTILES_TABLE
+from warehouse.declared.turn_tables import SERIES
 
-_KEYS = ("workload", "tokenizer", "counting", "population", "block_tokens")
+_KEYS = (*SERIES, "population", "block_tokens")
 
 
 def percentile_grids(data: ReportData) -> list[Grid]:
@@ -63,7 +64,7 @@ def _bound_row(data: ReportData, workload: str, model: str) -> tuple[str, ...]:
     cells = [boundness.cell(data, workload, model, platform) or MISSING for platform in data.platforms]
     beyond = next(data.bound[key] for key in data.bound if key[:2] == (workload, model))["over_context_turn_share"]
     doubt = ", hypothetical" if is_hypothetical(beyond) else ""
-    return (data.model_label(model), percent(beyond) + doubt, *cells)
+    return (data.model_label(model, workload), percent(beyond) + doubt, *cells)
 
 
 def crit_grid(data: ReportData) -> Grid:

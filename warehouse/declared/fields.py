@@ -7,7 +7,15 @@ import pyarrow as pa
 from warehouse.declared.schema import Field
 from warehouse.declared.units import Unit
 
-COUNTINGS = ("text", "chat")
+TOKENIZER_COUNTINGS = ("text", "chat")
+LOGGED = "logged"
+COUNTINGS = (*TOKENIZER_COUNTINGS, LOGGED)
+HISTORY, PREFIX, REPORTED = "history", "prefix", "reported"
+REUSES = {
+    HISTORY: "everything said before in the session is cached, nothing else",
+    PREFIX: "the leading blocks that an earlier request has left, in any session",
+    REPORTED: "the cached tokens that the server itself reported",
+}
 POPULATIONS = ("all", "reused")
 BLOCK_TOKENS = (1, 16, 256)
 METRICS = ("cached_tokens", "prefill_tokens", "context_tokens", "output_tokens", "kappa_ratio")
@@ -48,8 +56,11 @@ def _flag(name: str, description: str) -> Field:
 
 
 WORKLOAD = _text("workload", "name of the data set with its way of being read")
-TOKENIZER = _text("tokenizer", "name of the tokenizer, as its TOML file is named")
-COUNTING = _text("counting", "text: message text alone; chat: the prompt that a server sees", COUNTINGS)
+TOKENIZER = _text("tokenizer", "name of the tokenizer, as its TOML file is named; logged where the log has the counts")
+COUNTING = _text(
+    "counting", "text: message text alone; chat: the prompt that a server sees; logged: as the log has it", COUNTINGS
+)
+REUSE = Field("reuse", pa.string(), "", "what K is", values=tuple(REUSES), meanings=tuple(REUSES.values()))
 POPULATION = _text("population", "all turns, or reused: K > 0 before any rounding to blocks", POPULATIONS)
 BLOCK = Field(
     "block_tokens", pa.int32(), "tokens", "reuse granularity: K is rounded down to a multiple of it", minimum=1

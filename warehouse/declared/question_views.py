@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from warehouse.declared import fields as f
 from warehouse.declared.schema import Field, Table
-from warehouse.declared.turn_tables import SERIES
-
-SERIES_FIELDS = (f.WORKLOAD, f.TOKENIZER, f.COUNTING)
+from warehouse.declared.turn_tables import SERIES, SERIES_FIELDS
 
 
 def view(name: str, grain: str, key: tuple[str, ...], fields: tuple[Field, ...]) -> Table:
@@ -56,12 +54,12 @@ TURNS_PER_SESSION = view(
 )  # fmt: skip
 TOKENIZERS_COMPARED = view(
     "tokenizers_compared", "one workload counted by two tokenizers",
-    ("workload", "counting", "tokenizer", "other_tokenizer"),
-    (f.WORKLOAD, f.COUNTING, f.TOKENIZER, f.OTHER_TOKENIZER, f.CONTEXT_TOKENS_RATIO, f.REUSED_P50, f.OTHER_REUSED_P50,
-     f.P50_RATIO),
+    ("workload", "counting", "reuse", "tokenizer", "other_tokenizer"),
+    (f.WORKLOAD, f.COUNTING, f.REUSE, f.TOKENIZER, f.OTHER_TOKENIZER, f.CONTEXT_TOKENS_RATIO, f.REUSED_P50,
+     f.OTHER_REUSED_P50, f.P50_RATIO),
 )  # fmt: skip
 WORKLOADS_COMPARED = view(
     "workloads_compared", "two workloads, counted alike",
-    ("tokenizer", "counting", "workload", "other_workload"),
-    (f.TOKENIZER, f.COUNTING, f.WORKLOAD, f.OTHER_WORKLOAD, f.REUSED_P50, f.OTHER_REUSED_P50, f.P50_RATIO),
+    ("tokenizer", "counting", "reuse", "workload", "other_workload"),
+    (f.TOKENIZER, f.COUNTING, f.REUSE, f.WORKLOAD, f.OTHER_WORKLOAD, f.REUSED_P50, f.OTHER_REUSED_P50, f.P50_RATIO),
 )  # fmt: skip

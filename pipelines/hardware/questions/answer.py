@@ -90,6 +90,7 @@ class Series:
     workload: str
     tokenizer: str
     counting: str
+    reuse: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,7 +42,7 @@ def models() -> Mapping[str, Model]:
 def run(turns: list[tuple[int, int]], hardware: dict[str, pa.Table], tokenizer: str = "llama-3.1") -> pa.Table:
     """Return `boundness` of (K, T) pairs."""
     batch = {"cached_tokens": np.array(turns)[:, 0], "prefill_tokens": np.array(turns)[:, 1]}
-    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text"}
+    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text", "reuse": "history"}
     return boundness([batch], **names, hardware=hardware, headlines=load_reference("headlines"))
 
 
@@ -150,7 +150,7 @@ def test_a_model_with_a_window_gets_rows_by_its_own_formula(hardware: dict[str, 
     extra = {"model": "gpt-oss-120b", "accelerator": None, "link": None, "basis": None}
     headlines = pa.Table.from_pylist([*load_reference("headlines").to_pylist(), extra])
     batch = {"cached_tokens": np.array([100, 100_000]), "prefill_tokens": np.array([10, 10])}
-    names = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text"}
+    names = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text", "reuse": "history"}
     rows = boundness([batch], **names, hardware=hardware, headlines=headlines).to_pylist()
     ours = [row for row in rows if row["model"] == "gpt-oss-120b" and row["cost_model"] == "2n"]
     row = next(row for row in ours if (row["accelerator"], row["block_tokens"]) == ("h100-sxm", 1))

@@ -40,7 +40,7 @@ def setting(model: str = "llama-3.1-70b", cost_model: str = "attention", rate: f
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """Return a home whose warehouse holds four turns of one workload."""
-    series = {"workload": "finqa", "tokenizer": "llama-3.1", "counting": "text"}
+    series = {"workload": "finqa", "tokenizer": "llama-3.1", "counting": "text", "reuse": "history"}
     turns = [(0, 100), (1000, 100), (50_000, 20), (100_000, 10)]
     tables = {
         "turns": TABLES["turns"].rows(
