@@ -55,6 +55,8 @@ class ErrorCode(StrEnum):
     BAD_TOML = "bad-toml", "A tokenizer's TOML file is not usable."
     NOT_TEXT = "not-text", "A text is not UTF-8."
     NO_RECORD = "no-record", "A data set or a file of it holds no usable record."
+    LENGTHS_ALONE = "lengths-alone", "A log has lengths of requests, and nothing that says what they share."
+    NO_CACHED_TOKENS = "no-cached-tokens", "The server reported cached tokens for no request."
     HUB_GATED = "hub-gated", "The Hub asks for an account that accepted the licence."
     HUB_MISSING = "hub-missing", "The Hub has no such repository, or does not show it to this user."
     HUB_FILE_MISSING = "hub-file-missing", "The repository has no such file."

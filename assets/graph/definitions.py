@@ -12,8 +12,9 @@ from assets.graph.tables import generations, report, table_asset, warehouse
 from pipelines.steps import product_names
 from pipelines.steps.tables import STAGED
 from pipelines.vocab.specs import tokenizer_specs
+from pipelines.workloads.declaration import Workload
 from pipelines.workloads.sets import workloads
-from warehouse.declared.fields import HISTORY, TOKENIZER_COUNTINGS
+from warehouse.declared.fields import HISTORY, LOGGED, TOKENIZER_COUNTINGS
 from warehouse.masking import mask_log_records
 
 # In `dagster dev` every process that runs a step loads this module first.
@@ -29,18 +30,25 @@ def _assets() -> list[dg.AssetsDefinition]:
     turns = []
     for workload in workloads().values():
         found += [w.raw_asset(workload), w.conversations_asset(workload)]
+        turns += _turns_keys(workload, list(tokenizers))
+        if workload.kind == "requests":
+            found += [w.logged_turns_asset(workload)]
+            continue
         for tokenizer in tokenizers:
             found += [w.counts_asset(workload, tokenizer)]
             found += [w.turns_asset(workload, tokenizer), w.chat_turns_asset(workload, tokenizer)]
-            turns += _turns_keys(workload.name, tokenizer)
     found += [table_asset(name, turns) for name in STAGED]
     return [*found, warehouse, report, generations]
 
 
-def _turns_keys(workload: str, tokenizer: str) -> list[dg.AssetKey]:
-    return [
-        w.key_of(product_names.turns_name(workload, tokenizer, counting, HISTORY)) for counting in TOKENIZER_COUNTINGS
-    ]
+def _turns_keys(workload: Workload, tokenizers: list[str]) -> list[dg.AssetKey]:
+    """Return the turns of a workload: by each tokenizer and counting, or of its log, by none."""
+    if workload.kind == "requests":
+        names = [product_names.turns_name(workload.name, LOGGED, LOGGED, workload.reuse)]
+    else:
+        pairs = [(tokenizer, counting) for tokenizer in tokenizers for counting in TOKENIZER_COUNTINGS]
+        names = [product_names.turns_name(workload.name, *pair, HISTORY) for pair in pairs]
+    return [w.key_of(name) for name in names]
 
 
 def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
@@ -48,8 +56,9 @@ def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
     keys = [w.key_of(product_names.tokenizer_name(tokenizer)) for tokenizer in tokenizers]
     for name in names:
         keys += [w.key_of(product_names.raw_name(name)), w.key_of(product_names.conversations_name(name))]
-        for tokenizer in tokenizers:
-            keys += [w.key_of(product_names.counts_name(name, tokenizer)), *_turns_keys(name, tokenizer)]
+        keys += _turns_keys(workloads()[name], tokenizers)
+        if workloads()[name].kind != "requests":
+            keys += [w.key_of(product_names.counts_name(name, tokenizer)) for tokenizer in tokenizers]
     return keys + [dg.AssetKey(name) for name in (*STAGED, *PUBLICATION)]
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.reuse.requests import Requests, write_requests
 from pipelines.sessions.messages import MESSAGES_SCHEMA, MessagesWriter
 from pipelines.sessions.rejects import Reject, RejectsWriter, without_surrogates
 
@@ -87,6 +88,7 @@ class SessionsWriter:
         self.rejects = RejectsWriter(folder, workload)
         self.records: Counter[str] = Counter()
         self.kept = 0
+        self.notes: list[str] = []
         self.messages = 0
         self.text_bytes = 0
         self._used: dict[str, int] = {}
@@ -112,6 +114,11 @@ class SessionsWriter:
         self.buffer.add(session, position, role, text)
         if self.buffer.is_full:
             self.flush()
+
+    def requests(self, requests: Requests, notes: list[str]) -> None:
+        """Keep the requests of a log, whose sessions were registered in their order, and what the user is told."""
+        write_requests(requests, self.folder)
+        self.notes += notes
 
     def reject(self, reject: Reject) -> None:
         """Record a reject."""

@@ -54,6 +54,7 @@ def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
         "messages": writer.messages,
         "text_bytes": writer.text_bytes,
         "truncated": writer.rejects.cuts,
+        "notes": writer.notes,
         "raw": raw.meta,
         "is_sample": raw.meta["is_sample"],
     }
@@ -64,6 +65,8 @@ def _told(product: Product) -> Product:
     meta = product.meta
     counts = f"{meta['sessions']:,} sessions, {meta['messages']:,} messages, {meta['rejected']:,} records left out"
     LOG.info("%s: %s", product.name, counts)
+    for note in meta["notes"]:
+        LOG.warning("%s: %s", product.name, note)
     for cut in meta["truncated"]:
         LOG.warning("%s: A FILE IS CUT: %s; only its whole records are used", product.name, cut)
     return product

@@ -6,9 +6,10 @@ import logging
 from functools import cache
 
 from pipelines.steps.distrust import is_distrusted
-from pipelines.steps.inputs import conversations_inputs, counts_inputs, turns_inputs
+from pipelines.steps.inputs import conversations_inputs, counts_inputs, logged_inputs, turns_inputs
 from pipelines.steps.product_names import conversations_name, tokenizer_name, turns_name
 from pipelines.workloads.sets import workloads
+from warehouse.declared.fields import LOGGED
 from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
@@ -57,12 +58,16 @@ def _warn_once(name: str, identity: str) -> None:
 
 def is_current(staging: Staging, turns: Product) -> bool:
     """Whether this code made these turns, from the conversations and by the tokenizer that are staged now."""
-    workload, tokenizer, counting = (turns.meta[name] for name in ("workload", "tokenizer", "counting"))
+    workload, tokenizer, counting, reuse = (turns.meta[name] for name in SERIES)
     conversations = staging.newest(conversations_name(workload))
-    file = staging.newest(tokenizer_name(tokenizer))
-    if conversations is None or file is None:
+    if conversations is None:
         return False
     read = identity_of(**conversations_inputs(conversations.meta["raw"]))
+    if counting == LOGGED:
+        return (conversations.identity, turns.identity) == (read, identity_of(**logged_inputs(read, reuse)))
+    file = staging.newest(tokenizer_name(tokenizer))
+    if file is None:
+        return False
     fingerprint = file.meta["fingerprint"]
     distrusted = is_distrusted(staging, tokenizer, fingerprint)
     counts = identity_of(**counts_inputs(read, fingerprint, distrusted=distrusted))

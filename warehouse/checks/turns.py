@@ -18,7 +18,7 @@ from warehouse.declared.fields import COUNTINGS, HISTORY, REUSES
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-KINDS = ("chat", "documents")
+KINDS = ("chat", "documents", "requests")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ RULES = (
     TurnRule("kappa_times_t", "kappa_ratio x prefill_tokens = cached_tokens", _not_k),
     TurnRule("cached_below_context", "0 <= K < K + T", _not_below_context),
     TurnRule("first_turn", "a first turn has nothing cached", _first_is_cached, ("chat",), reuses=(HISTORY,)),
-    TurnRule("turn_index", "turn_index grows by 1", _index_jumps, ("chat",)),
+    TurnRule("turn_index", "turn_index grows by 1", _index_jumps, ("chat", "requests")),
     TurnRule("context_grows", "context grows by T and the reply", _context_jumps, ("chat",), ("text",)),
     TurnRule(
         "document_cached", "K is the same for all questions of a document", _document_changes, ("documents",), ("text",)
@@ -139,7 +139,7 @@ RULES = (
 
 
 def rules_of(kind: str, counting: str, reuse: str) -> tuple[TurnRule, ...]:
-    """Return the rules for a kind of workload (`chat`, `documents`), a counting and a reuse."""
+    """Return the rules for a kind of workload (`chat`, `documents`, `requests`), a counting and a reuse."""
     return tuple(r for r in RULES if kind in r.kinds and counting in r.countings and reuse in r.reuses)
 
 

@@ -29,6 +29,8 @@ REJECT_REASONS = {
     "too_deep": "the element has more than 500 arrays and objects inside each other",
     "truncated": "the file ends, or stops being JSON, inside this element; nothing behind it was read",
     "empty_turn": "a turn without any token, and none before it",
+    "hash_mismatch": "the identities of a request's blocks do not fit its length, or one is there twice",
+    "bad_number": "a number of tokens is negative, not whole or impossible, or more are cached than there are",
 }
 
 _REUSED = "turns with K > 0; NULL where there is none"

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from pipelines.sessions.rejects import REJECTED
 from pipelines.steps.product_names import conversations_name, raw_name, tokenizer_name
 from pipelines.workloads.sets import workloads
+from warehouse.declared.fields import LOGGED
 from warehouse.declared.tables import REJECTS, SOURCES, TOKENIZERS
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
@@ -43,7 +44,7 @@ def sources(staging: Staging, parts: list[Product]) -> pa.Table:
 def tokenizers(staging: Staging, parts: list[Product]) -> pa.Table:
     """Return the tokenizers that counted, a row for each engine."""
     rows: dict[tuple[str, str], dict[str, object]] = {}
-    for part in parts:
+    for part in (one for one in parts if one.meta["tokenizer"] != LOGGED):
         meta = staging.require(tokenizer_name(part.meta["tokenizer"])).meta
         columns = ("tokenizer", "repo_id", "revision", "path", "sha256", "fingerprint", "max_context_tokens")
         rows[part.meta["tokenizer"], part.meta["engine"]] = {
@@ -93,5 +94,5 @@ def workloads_of(parts: list[Product]) -> list[str]:
 
 
 def tokenizers_of(parts: list[Product]) -> list[str]:
-    """Return the tokenizers of some series."""
-    return sorted({part.meta["tokenizer"] for part in parts})
+    """Return the tokenizers of some series; a log that has the tokens itself names none."""
+    return sorted({part.meta["tokenizer"] for part in parts} - {LOGGED})
