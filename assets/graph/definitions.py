@@ -11,21 +11,25 @@ from assets.graph.resources import KappaHome
 from assets.graph.tables import generations, report, table_asset, warehouse
 from pipelines.steps import product_names
 from pipelines.steps.tables import STAGED
-from pipelines.vocab.specs import tokenizer_specs
+from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
 from pipelines.workloads.declaration import Workload
 from pipelines.workloads.sets import workloads
-from warehouse.declared.fields import HISTORY, LOGGED, TOKENIZER_COUNTINGS
+from warehouse.declared.fields import HISTORY, LOGGED, PREFIX
+from warehouse.hardware_rows.tokenizer_names import own_tokenizer_folder
+from warehouse.home.home import home_path
 from warehouse.masking import mask_log_records
 
 # In `dagster dev` every process that runs a step loads this module first.
 mask_log_records()
 
 PUBLICATION = ("warehouse", "report", "generations")
+# A user's own tokenizers, those of the home that the environment names.
+OWN = own_tokenizer_folder(home_path(None))
 SAMPLE_CONFIG = {"resources": {"kappa": {"config": {"sample": True}}}}
 
 
 def _assets() -> list[dg.AssetsDefinition]:
-    tokenizers = tokenizer_specs()
+    tokenizers = tokenizer_specs(own=OWN)
     found = [w.tokenizer_asset(spec) for spec in tokenizers.values()]
     turns = []
     for workload in workloads().values():
@@ -36,9 +40,20 @@ def _assets() -> list[dg.AssetsDefinition]:
             continue
         for tokenizer in tokenizers:
             found += [w.counts_asset(workload, tokenizer)]
-            found += [w.turns_asset(workload, tokenizer), w.chat_turns_asset(workload, tokenizer)]
+            found += [w.turns_asset(workload, tokenizer)]
+            if tokenizers[tokenizer].has_chat:
+                found += [w.chat_turns_asset(workload, tokenizer), w.prefix_turns_asset(workload, tokenizer)]
     found += [table_asset(name, turns) for name in STAGED]
     return [*found, warehouse, report, generations]
+
+
+# What a tokenizer counts of texts; without a chat template the first alone.
+_SERIES = (("text", HISTORY), ("chat", HISTORY), ("chat", PREFIX))
+
+
+def has_chat(tokenizer: str) -> bool:
+    """Return whether a tokenizer has a chat template."""
+    return tokenizer_spec(tokenizer, OWN).has_chat
 
 
 def _turns_keys(workload: Workload, tokenizers: list[str]) -> list[dg.AssetKey]:
@@ -46,8 +61,11 @@ def _turns_keys(workload: Workload, tokenizers: list[str]) -> list[dg.AssetKey]:
     if workload.kind == "requests":
         names = [product_names.turns_name(workload.name, LOGGED, LOGGED, workload.reuse)]
     else:
-        pairs = [(tokenizer, counting) for tokenizer in tokenizers for counting in TOKENIZER_COUNTINGS]
-        names = [product_names.turns_name(workload.name, *pair, HISTORY) for pair in pairs]
+        names = [
+            product_names.turns_name(workload.name, tokenizer, *series)
+            for tokenizer in tokenizers
+            for series in _SERIES[: None if has_chat(tokenizer) else 1]
+        ]
     return [w.key_of(name) for name in names]
 
 
@@ -63,7 +81,7 @@ def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
 
 
 def _jobs() -> list[dg.UnresolvedAssetJobDefinition]:
-    tokenizers = list(tokenizer_specs())
+    tokenizers = list(tokenizer_specs(own=OWN))
     one_each = [
         dg.define_asset_job(
             re.sub(r"\W", "_", name),

@@ -20,7 +20,7 @@ from pipelines.chat.pieces import shared_tokens
 from pipelines.chat.prompts import prompt_ranges
 from pipelines.chat.rendered import Prompts
 from pipelines.chat.templates import Message, header, is_query, piece
-from pipelines.counting.engines import WHOLE_BYTES, Counter, Ids
+from pipelines.counting.engines import WHOLE_BYTES, Counter, EngineError, Ids
 from pipelines.io.arrow_text import SAFE_CUT, byte_lengths, bytes_of
 from pipelines.reuse.identities import BLOCK_TOKENS, Blocks, Lane, chained_blocks
 from pipelines.reuse.leading import cached_by_blocks, leading_blocks
@@ -33,6 +33,7 @@ from pipelines.vocab.specs import TemplateFacts
 LIMITS: tuple[int | None, ...] = (1 << 10, 1 << 14, None)
 _CHUNK_BYTES = 32 << 20
 _END_THINK = "</think>"
+_SAMPLE = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,9 +65,9 @@ class Source(Protocol):
 class Known:
     """A template by its facts: pieces are put together, and long starts cut."""
 
-    def __init__(self, facts: TemplateFacts, counter: Counter) -> None:
-        """Keep both."""
-        self.facts, self.counter = facts, counter
+    def __init__(self, facts: TemplateFacts, counter: Counter, exact: Counter | None = None) -> None:
+        """Keep them; `exact` encodes a sample a second time."""
+        self.facts, self.counter, self.exact = facts, counter, exact
 
     def start(self, chat: Chat, end: int, limit: int | None, *, is_whole: bool = True) -> Start:
         """Return it, cut at a safe place after the limit or where no more is known."""
@@ -81,7 +82,18 @@ class Known:
         return Start((prompt, *_reply(chat, end, self.facts.end_of_turn)), is_cut=False)
 
     def encode(self, texts: list[str]) -> list[Ids]:
-        """Return the token ids of each text, short ones in one call."""
+        """Return the token ids of each text, short ones in one call.
+
+        Raises:
+            RuntimeError: the exact engine encodes one of a sample otherwise.
+        """
+        found = self._encoded(texts)
+        for at in range(0, len(texts), max(1, len(texts) // _SAMPLE)) if self.exact is not None else ():
+            if len(texts[at]) <= WHOLE_BYTES and not np.array_equal(found[at], self.exact.encode(texts[at])):  # type: ignore[union-attr]
+                raise EngineError(f"{self.counter.engine} encodes a text otherwise than tokenizers")
+        return found
+
+    def _encoded(self, texts: list[str]) -> list[Ids]:
         assert self.counter.encode_strings is not None
         is_long = [len(text) > WHOLE_BYTES for text in texts]
         short = iter(self.counter.encode_strings([t for t, long in zip(texts, is_long, strict=True) if not long]))

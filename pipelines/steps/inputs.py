@@ -42,6 +42,7 @@ STEPS = {
     "counts": Step(("pipelines.steps.counts:count_tokens",)),
     "text": Step(("pipelines.steps.text_turns:derive_turns",)),
     "chat": Step(("pipelines.steps.chat_turns:count_chat_turns",)),
+    "prefix": Step(("pipelines.steps.prefix_turns:derive_prefix_turns",)),
     "logged": Step(("pipelines.steps.logged_turns:logged_turns",)),
     "sources": Step(("pipelines.steps.makers.origins:sources", _WRITTEN)),
     "tokenizers": Step(("pipelines.steps.makers.origins:tokenizers", _WRITTEN)),
@@ -91,6 +92,11 @@ def turns_inputs(counts: str, workload_name: str, tokenizer: str, counting: str)
     """Return what the turns out of these counts depend on; by `chat` the template of the tokenizer too."""
     template = {"template": template_facts(tokenizer)} if counting == "chat" else {}
     return inputs_of(counting, counts=counts, kind=workload(workload_name).kind, **template)
+
+
+def prefix_inputs(history: str) -> Inputs:
+    """Return what turns by `prefix` depend on: those by `history`, which name the texts and the tokenizer."""
+    return inputs_of("prefix", history=history)
 
 
 def logged_inputs(conversations: str, reuse: str) -> Inputs:

@@ -6,10 +6,10 @@ import logging
 from functools import cache
 
 from pipelines.steps.distrust import is_distrusted
-from pipelines.steps.inputs import conversations_inputs, counts_inputs, logged_inputs, turns_inputs
+from pipelines.steps.inputs import conversations_inputs, counts_inputs, logged_inputs, prefix_inputs, turns_inputs
 from pipelines.steps.product_names import conversations_name, tokenizer_name, turns_name
 from pipelines.workloads.sets import workloads
-from warehouse.declared.fields import LOGGED
+from warehouse.declared.fields import LOGGED, PREFIX
 from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
@@ -72,4 +72,6 @@ def is_current(staging: Staging, turns: Product) -> bool:
     distrusted = is_distrusted(staging, tokenizer, fingerprint)
     counts = identity_of(**counts_inputs(read, fingerprint, distrusted=distrusted))
     made = identity_of(**turns_inputs(counts, workload, tokenizer, counting))
+    if reuse == PREFIX:
+        made = identity_of(**prefix_inputs(made))
     return (conversations.identity, turns.identity) == (read, made)
