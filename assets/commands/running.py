@@ -20,6 +20,7 @@ from pipelines.workloads.sets import workload, workloads
 from warehouse.database.spill import remove_left_spilled
 from warehouse.declared.formats import cell, number
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.tokenizer_names import own_tokenizer_folder
 from warehouse.home.generation import REPORT, replace_report
 from warehouse.home.home import Home, home_path
 
@@ -47,8 +48,13 @@ RUN_SETTINGS = {
 def run(options: argparse.Namespace) -> int:
     """Build the workloads and publish them; print the percentile table and the path of the report."""
     names = [workload(name).name for name in dict.fromkeys(options.workload)] or list(workloads())
-    tokenizers = [tokenizer_spec(name).name for name in dict.fromkeys(options.tokenizer)] or list(tokenizer_specs())
     home = Home(home_path(options.home))
+    own = own_tokenizer_folder(home.path)
+    tokenizers = [tokenizer_spec(name, own).name for name in dict.fromkeys(options.tokenizer)]
+    tokenizers = tokenizers or list(tokenizer_specs(own=own))
+    for name in tokenizers:
+        if not tokenizer_spec(name, own).has_chat:
+            LOG.info("tokenizer %s has no chat template: it counts `text` only", name)
     build(home, names, tokenizers, is_sample=options.sample)
     print_result(home)
     return 0
@@ -81,7 +87,7 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
     import dagster as dg  # noqa: PLC0415 - seconds to import
     from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415
 
-    from assets.graph.definitions import defs, selection  # noqa: PLC0415
+    from assets.graph.definitions import assets_of, selection  # noqa: PLC0415
     from assets.graph.resources import KappaHome, refuse_sample_over_real  # noqa: PLC0415
 
     if is_sample:
@@ -92,8 +98,8 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
     with dg.DagsterInstance.from_ref(settings) as instance, in_our_words():
         _close_dead_runs(instance)
         dg.materialize(
-            [asset for asset in defs.assets or [] if isinstance(asset, dg.AssetsDefinition)],
-            selection=dg.AssetSelection.assets(*selection(names, tokenizers)),
+            assets_of(home.path),
+            selection=dg.AssetSelection.assets(*selection(names, tokenizers, home.path)),
             instance=instance,
             tags={PROCESS_TAG: str(os.getpid())},
             resources={"kappa": KappaHome(home=str(home.path), sample=is_sample)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import dagster as dg
 
@@ -11,7 +12,7 @@ from assets.graph.resources import KappaHome
 from assets.graph.tables import generations, report, table_asset, warehouse
 from pipelines.steps import product_names
 from pipelines.steps.tables import STAGED
-from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
+from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec, tokenizer_specs
 from pipelines.workloads.declaration import Workload
 from pipelines.workloads.sets import workloads
 from warehouse.declared.fields import HISTORY, LOGGED, PREFIX
@@ -23,18 +24,19 @@ from warehouse.masking import mask_log_records
 mask_log_records()
 
 PUBLICATION = ("warehouse", "report", "generations")
-# A user's own tokenizers, those of the home that the environment names.
-OWN = own_tokenizer_folder(home_path(None))
+# The home that the environment names, for `dagster dev`.
+HOME = home_path(None)
 SAMPLE_CONFIG = {"resources": {"kappa": {"config": {"sample": True}}}}
 
 
-def _assets() -> list[dg.AssetsDefinition]:
-    tokenizers = tokenizer_specs(own=OWN)
+def assets_of(home: Path) -> list[dg.AssetsDefinition]:
+    """Return the assets of the workloads by every tokenizer, a user's own ones in the home included."""
+    tokenizers = tokenizer_specs(own=own_tokenizer_folder(home))
     found = [w.tokenizer_asset(spec) for spec in tokenizers.values()]
     turns = []
     for workload in workloads().values():
         found += [w.raw_asset(workload), w.conversations_asset(workload)]
-        turns += _turns_keys(workload, list(tokenizers))
+        turns += _turns_keys(workload, list(tokenizers.values()))
         if workload.kind == "requests":
             found += [w.logged_turns_asset(workload)]
             continue
@@ -51,41 +53,37 @@ def _assets() -> list[dg.AssetsDefinition]:
 _SERIES = (("text", HISTORY), ("chat", HISTORY), ("chat", PREFIX))
 
 
-def has_chat(tokenizer: str) -> bool:
-    """Return whether a tokenizer has a chat template."""
-    return tokenizer_spec(tokenizer, OWN).has_chat
-
-
-def _turns_keys(workload: Workload, tokenizers: list[str]) -> list[dg.AssetKey]:
+def _turns_keys(workload: Workload, tokenizers: list[TokenizerSpec]) -> list[dg.AssetKey]:
     """Return the turns of a workload: by each tokenizer and counting, or of its log, by none."""
     if workload.kind == "requests":
         names = [product_names.turns_name(workload.name, LOGGED, LOGGED, workload.reuse)]
     else:
         names = [
-            product_names.turns_name(workload.name, tokenizer, *series)
-            for tokenizer in tokenizers
-            for series in _SERIES[: None if has_chat(tokenizer) else 1]
+            product_names.turns_name(workload.name, spec.name, *series)
+            for spec in tokenizers
+            for series in _SERIES[: None if spec.has_chat else 1]
         ]
     return [w.key_of(name) for name in names]
 
 
-def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
+def selection(names: list[str], tokenizers: list[str], home: Path) -> list[dg.AssetKey]:
     """Return the assets that build these workloads with these tokenizers, and the assets published from them."""
+    specs = [tokenizer_spec(name, own_tokenizer_folder(home)) for name in tokenizers]
     keys = [w.key_of(product_names.tokenizer_name(tokenizer)) for tokenizer in tokenizers]
     for name in names:
         keys += [w.key_of(product_names.raw_name(name)), w.key_of(product_names.conversations_name(name))]
-        keys += _turns_keys(workloads()[name], tokenizers)
+        keys += _turns_keys(workloads()[name], specs)
         if workloads()[name].kind != "requests":
             keys += [w.key_of(product_names.counts_name(name, tokenizer)) for tokenizer in tokenizers]
     return keys + [dg.AssetKey(name) for name in (*STAGED, *PUBLICATION)]
 
 
 def _jobs() -> list[dg.UnresolvedAssetJobDefinition]:
-    tokenizers = list(tokenizer_specs(own=OWN))
+    tokenizers = list(tokenizer_specs(own=own_tokenizer_folder(HOME)))
     one_each = [
         dg.define_asset_job(
             re.sub(r"\W", "_", name),
-            selection=dg.AssetSelection.assets(*selection([name], tokenizers)),
+            selection=dg.AssetSelection.assets(*selection([name], tokenizers, HOME)),
             description=f"{workload.title}: from its files to the published report.",
         )
         for name, workload in workloads().items()
@@ -113,7 +111,7 @@ daily = dg.ScheduleDefinition(
 )
 
 defs = dg.Definitions(
-    assets=_assets(),
+    assets=assets_of(HOME),
     jobs=_jobs(),
     schedules=[daily],
     resources={"kappa": KappaHome()},

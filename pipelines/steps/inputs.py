@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.vocab.specs import tokenizer_spec
@@ -88,9 +89,9 @@ def counts_inputs(conversations: str, fingerprint: str, *, distrusted: bool) -> 
     return inputs_of("counts", conversations=conversations, fingerprint=fingerprint, engines=engines)
 
 
-def turns_inputs(counts: str, workload_name: str, tokenizer: str, counting: str) -> Inputs:
+def turns_inputs(counts: str, workload_name: str, tokenizer: str, counting: str, own: Path | None = None) -> Inputs:
     """Return what the turns out of these counts depend on; by `chat` the template of the tokenizer too."""
-    template = {"template": template_facts(tokenizer)} if counting == "chat" else {}
+    template = {"template": template_facts(tokenizer, own)} if counting == "chat" else {}
     return inputs_of(counting, counts=counts, kind=workload(workload_name).kind, **template)
 
 
@@ -104,9 +105,9 @@ def logged_inputs(conversations: str, reuse: str) -> Inputs:
     return inputs_of("logged", conversations=conversations, reuse=reuse)
 
 
-def template_facts(tokenizer: str) -> dict[str, Any]:
+def template_facts(tokenizer: str, own: Path | None = None) -> dict[str, Any]:
     """Return what is known of a tokenizer's chat template, with a hash of its text in the place of its path."""
-    facts = tokenizer_spec(tokenizer).template
+    facts = tokenizer_spec(tokenizer, own).template
     text = short_hash(facts.file.read_bytes()) if facts.file else ""
     return {**dataclasses.asdict(facts), "file": text}
 

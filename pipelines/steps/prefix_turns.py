@@ -42,7 +42,7 @@ def derive_prefix_turns(staging: Staging, workload: Workload, tokenizer: str) ->
     name, inputs = turns_name(workload.name, tokenizer, "chat", PREFIX), prefix_inputs(history.identity)
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
-    file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
+    file = tokenizer_file_of(staging, staging.require(tokenizer_name(tokenizer)))
     counter = exact_counter(file) if is_distrusted(staging, tokenizer, file.fingerprint) else fast_counter(file)
     tokens = pq.read_table(counts.file(COUNTS), columns=["tokens"])["tokens"].to_numpy()
     table = pq.read_table(history.file(TURNS_FILE))

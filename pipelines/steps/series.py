@@ -6,6 +6,7 @@ import logging
 from functools import cache
 
 from pipelines.steps.distrust import is_distrusted
+from pipelines.steps.fetching import own_tokenizers
 from pipelines.steps.inputs import conversations_inputs, counts_inputs, logged_inputs, prefix_inputs, turns_inputs
 from pipelines.steps.product_names import conversations_name, tokenizer_name, turns_name
 from pipelines.workloads.sets import workloads
@@ -71,7 +72,7 @@ def is_current(staging: Staging, turns: Product) -> bool:
     fingerprint = file.meta["fingerprint"]
     distrusted = is_distrusted(staging, tokenizer, fingerprint)
     counts = identity_of(**counts_inputs(read, fingerprint, distrusted=distrusted))
-    made = identity_of(**turns_inputs(counts, workload, tokenizer, counting))
+    made = identity_of(**turns_inputs(counts, workload, tokenizer, counting, own_tokenizers(staging)))
     if reuse == PREFIX:
         made = identity_of(**prefix_inputs(made))
     return (conversations.identity, turns.identity) == (read, made)
