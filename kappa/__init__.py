@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 from kappa.asking import crit
+from kappa.profiling import profile
 from kappa.warehouse import Warehouse, open_warehouse
 from pipelines.hardware.questions.question import CritQuestion
 from warehouse.errors import ErrorCode, KappaError, UsageError
 
 open = open_warehouse  # noqa: A001 - users write `kappa.open`; no file is opened in this module
 
-__all__ = ["CritQuestion", "ErrorCode", "KappaError", "UsageError", "Warehouse", "crit", "open"]
+__all__ = ["CritQuestion", "ErrorCode", "KappaError", "UsageError", "Warehouse", "crit", "open", "profile"]

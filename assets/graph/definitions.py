@@ -1,8 +1,8 @@
-"""The whole graph: `dagster dev` in the checkout loads this module."""
+"""The whole graph: `dagster dev` in the checkout loads this module, with the workloads that KAPPA_HOME declares."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import dagster as dg
@@ -14,6 +14,8 @@ from pipelines.steps import product_names
 from pipelines.steps.tables import STAGED
 from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec, tokenizer_specs
 from pipelines.workloads.declaration import Workload
+from pipelines.workloads.known import own_workloads
+from pipelines.workloads.own.declared import job_name
 from pipelines.workloads.sets import workloads
 from warehouse.declared.fields import HISTORY, LOGGED, PREFIX
 from warehouse.hardware_rows.tokenizer_names import own_tokenizer_folder
@@ -24,17 +26,14 @@ from warehouse.masking import mask_log_records
 mask_log_records()
 
 PUBLICATION = ("warehouse", "report", "generations")
-# The home that the environment names, for `dagster dev`.
-HOME = home_path(None)
 SAMPLE_CONFIG = {"resources": {"kappa": {"config": {"sample": True}}}}
 
 
-def assets_of(home: Path) -> list[dg.AssetsDefinition]:
-    """Return the assets of the workloads by every tokenizer, a user's own ones in the home included."""
+def _assets(known: dict[str, Workload], home: Path) -> list[dg.AssetsDefinition]:
     tokenizers = tokenizer_specs(own=own_tokenizer_folder(home))
     found = [w.tokenizer_asset(spec) for spec in tokenizers.values()]
     turns = []
-    for workload in workloads().values():
+    for workload in known.values():
         found += [w.raw_asset(workload), w.conversations_asset(workload)]
         turns += _turns_keys(workload, list(tokenizers.values()))
         if workload.kind == "requests":
@@ -66,29 +65,36 @@ def _turns_keys(workload: Workload, tokenizers: list[TokenizerSpec]) -> list[dg.
     return [w.key_of(name) for name in names]
 
 
-def selection(names: list[str], tokenizers: list[str], home: Path) -> list[dg.AssetKey]:
+def selection(chosen: Iterable[Workload], tokenizers: list[str], home: Path) -> list[dg.AssetKey]:
     """Return the assets that build these workloads with these tokenizers, and the assets published from them."""
     specs = [tokenizer_spec(name, own_tokenizer_folder(home)) for name in tokenizers]
-    keys = [w.key_of(product_names.tokenizer_name(tokenizer)) for tokenizer in tokenizers]
-    for name in names:
+    keys, counted = [], False
+    for workload in chosen:
+        name, counted = workload.name, counted or workload.kind != "requests"
         keys += [w.key_of(product_names.raw_name(name)), w.key_of(product_names.conversations_name(name))]
-        keys += _turns_keys(workloads()[name], specs)
-        if workloads()[name].kind != "requests":
+        keys += _turns_keys(workload, specs)
+        if workload.kind != "requests":
             keys += [w.key_of(product_names.counts_name(name, tokenizer)) for tokenizer in tokenizers]
-    return keys + [dg.AssetKey(name) for name in (*STAGED, *PUBLICATION)]
+    # A log that has the tokens itself needs no tokenizer.
+    files = [product_names.tokenizer_name(tokenizer) for tokenizer in tokenizers if counted]
+    return [*map(w.key_of, files), *keys, *(dg.AssetKey(name) for name in (*STAGED, *PUBLICATION))]
 
 
-def _jobs() -> list[dg.UnresolvedAssetJobDefinition]:
-    tokenizers = list(tokenizer_specs(own=own_tokenizer_folder(HOME)))
+def _jobs(known: dict[str, Workload], home: Path) -> list[dg.UnresolvedAssetJobDefinition]:
+    tokenizers = list(tokenizer_specs(own=own_tokenizer_folder(home)))
     one_each = [
         dg.define_asset_job(
-            re.sub(r"\W", "_", name),
-            selection=dg.AssetSelection.assets(*selection([name], tokenizers, HOME)),
+            job_name(name),
+            selection=dg.AssetSelection.assets(*selection([workload], tokenizers, home)),
             description=f"{workload.title}: from its files to the published report.",
         )
-        for name, workload in workloads().items()
+        for name, workload in known.items()
     ]
     return [everything, sample, *one_each]
+
+
+def _sample_selection() -> dg.AssetSelection:
+    return dg.AssetSelection.assets(*selection(workloads().values(), list(tokenizer_specs()), home_path(None)))
 
 
 everything = dg.define_asset_job(
@@ -98,7 +104,7 @@ everything = dg.define_asset_job(
 )
 sample = dg.define_asset_job(
     "sample",
-    selection=dg.AssetSelection.all(),
+    selection=_sample_selection(),
     config=SAMPLE_CONFIG,
     description="The same graph on the generated sample: no network, no account.",
 )
@@ -110,10 +116,21 @@ daily = dg.ScheduleDefinition(
     description="Every night; a step whose inputs did not change does nothing.",
 )
 
-defs = dg.Definitions(
-    assets=assets_of(HOME),
-    jobs=_jobs(),
-    schedules=[daily],
-    resources={"kappa": KappaHome()},
-    executor=dg.multiprocess_executor.configured({"max_concurrent": 2}),
-)
+
+def assets_of(home: Path) -> list[dg.AssetsDefinition]:
+    """Return the assets of the built-in workloads and of those that a home folder declares."""
+    return _assets({**workloads(), **own_workloads(home)}, home)
+
+
+def _definitions(home: Path) -> dg.Definitions:
+    known = {**workloads(), **own_workloads(home)}
+    return dg.Definitions(
+        assets=_assets(known, home),
+        jobs=_jobs(known, home),
+        schedules=[daily],
+        resources={"kappa": KappaHome()},
+        executor=dg.multiprocess_executor.configured({"max_concurrent": 2}),
+    )
+
+
+defs = _definitions(home_path(None))

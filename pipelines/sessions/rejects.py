@@ -31,7 +31,7 @@ def without_surrogates(text: str) -> str:
 
 @dataclass(frozen=True)
 class Reject:
-    """One rejected record, request or file, and why; `detail` holds no text of a data set but a role's name."""
+    """One rejected record, request or file, and why; `detail` holds no text of the data set but a role's name."""
 
     path: str
     record: int

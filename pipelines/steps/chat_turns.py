@@ -28,7 +28,7 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
     """Count K, T and kappa_ratio of every turn as a server sees it, by the tokenizer's chat template."""
     counts, conversations = counted(staging, workload, tokenizer)
     name = turns_name(workload.name, tokenizer, "chat", HISTORY)
-    inputs = turns_inputs(counts.identity, workload.name, tokenizer, "chat", own_tokenizers(staging))
+    inputs = turns_inputs(counts.identity, workload.kind, tokenizer, "chat", own_tokenizers(staging))
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
     file = tokenizer_file_of(staging, staging.require(tokenizer_name(tokenizer)))

@@ -52,7 +52,10 @@ def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
         "rejected": writer.rejects.records,
         "sessions": len(writer.session_ids),
         "messages": writer.messages,
+        "requests": writer.served,
         "text_bytes": writer.text_bytes,
+        "uncounted_parts": writer.uncounted_parts,
+        "reasoning_messages": writer.reasoning,
         "truncated": writer.rejects.cuts,
         "notes": writer.notes,
         "raw": raw.meta,
@@ -63,7 +66,8 @@ def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
 def _told(product: Product) -> Product:
     """Tell what was read, and loudly, at every run, where a file is cut."""
     meta = product.meta
-    counts = f"{meta['sessions']:,} sessions, {meta['messages']:,} messages, {meta['rejected']:,} records left out"
+    what = f"{meta['requests']:,} requests" if meta["requests"] else f"{meta['messages']:,} messages"
+    counts = f"{meta['sessions']:,} sessions, {what}, {meta['rejected']:,} records left out"
     LOG.info("%s: %s", product.name, counts)
     for note in meta["notes"]:
         LOG.warning("%s: %s", product.name, note)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pipelines.fetch.hub import FetchedFile, Hub
-from pipelines.steps.product_names import raw_name, tokenizer_name
+from pipelines.steps.product_names import home_of, raw_name, tokenizer_name
 from pipelines.vocab.files import TokenizerFile, fetch_tokenizer
 from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec
 from pipelines.workloads.declaration import Workload
@@ -25,6 +25,7 @@ def fetch_raw(staging: Staging, workload: Workload, hub: Hub) -> Product:
     Raises:
         KappaError: the repository or a file cannot be had; it says why.
     """
+    hub = workload.hub or hub
     if hub.is_offline and (earlier := _still_there(staging, workload)) is not None:
         LOG.info("%s: offline, the files fetched before are used", workload.name)
         return earlier
@@ -59,7 +60,8 @@ def _noted(
         for f in files
     ]
     inputs = [{key: value for key, value in note.items() if key != "local"} for note in notes]
-    name, identity = raw_name(workload.name), identity_of(step="raw", revision=revision, files=inputs)
+    own = {} if workload.declared is None else {"declared": workload.declared}
+    name, identity = raw_name(workload.name), identity_of(step="raw", revision=revision, files=inputs, **own)
     if (product := staging.reuse(name, identity)) is not None:
         return staging.amend(product, files=notes)
     with staging.build(name, identity) as draft:
@@ -68,6 +70,8 @@ def _noted(
             revision=revision,
             files=notes,
             is_sample=is_sample,
+            kind=workload.kind,
+            declared=workload.declared,
             fetched_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
     return staging.require(name)
@@ -99,7 +103,7 @@ def fetch_tokenizer_file(staging: Staging, spec: TokenizerSpec, *, offline: bool
 
 def own_tokenizers(staging: Staging) -> Path:
     """Return the folder of a user's own tokenizers, in the home folder that the products rest in."""
-    return own_tokenizer_folder(staging.root.parents[1])
+    return own_tokenizer_folder(home_of(staging))
 
 
 def tokenizer_file_of(staging: Staging, product: Product) -> TokenizerFile:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.vocab.specs import tokenizer_spec
-from pipelines.workloads.sets import module_of, workload, workloads
+from pipelines.workloads.sets import module_of, workloads
 from warehouse.hardware_rows.tokenizer_names import tokenizer_folder
 from warehouse.home.products import Inputs, identity_of
 from warehouse.versions.installed import data_of, library_version, package_version, short_hash
@@ -80,7 +80,9 @@ def inputs_of(step: str, **made_from: object) -> Inputs:
 def conversations_inputs(raw: dict[str, Any]) -> Inputs:
     """Return what the conversations read from these files depend on: the code of their set too, not that of others."""
     contents = [(file["path"], file["sha256"]) for file in raw["files"]]
-    return inputs_of("conversations", reader=_reader(raw["workload"]), workload=raw["workload"], files=contents)
+    declared = raw.get("declared")
+    reader = _reader(raw["workload"]) if declared is None else _own_reader(declared)
+    return inputs_of("conversations", reader=reader, workload=raw["workload"], files=contents)
 
 
 def counts_inputs(conversations: str, fingerprint: str, *, distrusted: bool) -> Inputs:
@@ -89,10 +91,10 @@ def counts_inputs(conversations: str, fingerprint: str, *, distrusted: bool) -> 
     return inputs_of("counts", conversations=conversations, fingerprint=fingerprint, engines=engines)
 
 
-def turns_inputs(counts: str, workload_name: str, tokenizer: str, counting: str, own: Path | None = None) -> Inputs:
-    """Return what the turns out of these counts depend on; by `chat` the template of the tokenizer too."""
+def turns_inputs(counts: str, kind: str, tokenizer: str, counting: str, own: Path | None = None) -> Inputs:
+    """Return what turns out of these counts depend on; by `chat` the template of the tokenizer too."""
     template = {"template": template_facts(tokenizer, own)} if counting == "chat" else {}
-    return inputs_of(counting, counts=counts, kind=workload(workload_name).kind, **template)
+    return inputs_of(counting, counts=counts, kind=kind, **template)
 
 
 def prefix_inputs(history: str) -> Inputs:
@@ -125,3 +127,8 @@ def code_version() -> str:
 def _reader(name: str) -> dict[str, str]:
     """Return the code that reads a workload's files, which its declaration names."""
     return code_of(f"{module_of(name)}:WORKLOAD.read")
+
+
+def _own_reader(declared: dict[str, Any]) -> dict[str, Any]:
+    """Return the code that reads an own workload's files, and what its declaration says of its fields."""
+    return {**code_of("pipelines.workloads.own.reading:read_own", declared["reader"]), "fields": declared["fields"]}

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from warehouse.home.staging import Staging
+
+
+def home_of(staging: Staging) -> Path:
+    """Return the home folder that products are in; the user's own rows and workloads are there too."""
+    return staging.root.parents[1]
+
 
 def raw_name(workload: str) -> str:
     """Return the name of a workload's fetched files."""

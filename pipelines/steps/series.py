@@ -8,8 +8,8 @@ from functools import cache
 from pipelines.steps.distrust import is_distrusted
 from pipelines.steps.fetching import own_tokenizers
 from pipelines.steps.inputs import conversations_inputs, counts_inputs, logged_inputs, prefix_inputs, turns_inputs
-from pipelines.steps.product_names import conversations_name, tokenizer_name, turns_name
-from pipelines.workloads.sets import workloads
+from pipelines.steps.product_names import conversations_name, home_of, tokenizer_name, turns_name
+from pipelines.workloads.known import known_workloads
 from warehouse.declared.fields import LOGGED, PREFIX
 from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
@@ -24,7 +24,8 @@ def series(staging: Staging) -> list[Product]:
 
     Others are left out with a log line: one warehouse never mixes two revisions of a set, nor two ways to derive.
     """
-    products = [staging.newest(product) for name in workloads() for product in staging.names(f"turns/{name}")]
+    known = known_workloads(home_of(staging))
+    products = [staging.newest(product) for name in known for product in staging.names(f"turns/{name}")]
     # A product under another name than its series' is of a kappa that knew fewer names.
     named = [product for product in products if product is not None and product.name == _name_of(product)]
     found = [(product, is_current(staging, product)) for product in named]
@@ -72,7 +73,8 @@ def is_current(staging: Staging, turns: Product) -> bool:
     fingerprint = file.meta["fingerprint"]
     distrusted = is_distrusted(staging, tokenizer, fingerprint)
     counts = identity_of(**counts_inputs(read, fingerprint, distrusted=distrusted))
-    made = identity_of(**turns_inputs(counts, workload, tokenizer, counting, own_tokenizers(staging)))
+    kind, own = conversations.meta["raw"].get("kind", ""), own_tokenizers(staging)
+    made = identity_of(**turns_inputs(counts, kind, tokenizer, counting, own))
     if reuse == PREFIX:
         made = identity_of(**prefix_inputs(made))
     return (conversations.identity, turns.identity) == (read, made)

@@ -22,7 +22,7 @@ def derive_turns(staging: Staging, workload: Workload, tokenizer: str) -> Produc
     """Derive K, T and kappa_ratio of every turn from the counts of `text`; a turn with K + T = 0 is a reject."""
     counts, conversations = counted(staging, workload, tokenizer)
     name = turns_name(workload.name, tokenizer, "text", HISTORY)
-    inputs = turns_inputs(counts.identity, workload.name, tokenizer, "text")
+    inputs = turns_inputs(counts.identity, workload.kind, tokenizer, "text")
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
     with staging.build(name, inputs=inputs) as draft:

@@ -45,6 +45,9 @@ class Workload:
         read: Writes the sessions of those files.
         sample: Generates such files without a network.
         reuse: What K is where the kind is `requests`; K of texts is counted.
+        hub: Where its files are, None for the Hub of the run.
+        declared: What a user's own declaration decides about its sessions; None for a built-in one.
+        keep_text: Whether texts stay in staging after they were counted.
     """
 
     name: str
@@ -57,6 +60,9 @@ class Workload:
     read: Reader = field(repr=False)
     sample: Sample = field(repr=False)
     reuse: str = HISTORY
+    hub: Hub | None = field(repr=False, default=None)
+    declared: dict[str, Any] | None = None
+    keep_text: bool = True
 
 
 def files_named(*paths: str) -> Selector:

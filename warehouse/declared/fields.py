@@ -28,6 +28,7 @@ REJECT_REASONS = {
     "not_an_object": "the element is no JSON object",
     "too_deep": "the element has more than 500 arrays and objects inside each other",
     "truncated": "the file ends, or stops being JSON, inside this element; nothing behind it was read",
+    "bad_row": "a row of CSV has more or fewer cells than its header",
     "empty_turn": "a turn without any token, and none before it",
     "hash_mismatch": "the identities of a request's blocks do not fit its length, or one is there twice",
     "bad_number": "a number of tokens is negative, not whole or impossible, or more are cached than there are",
@@ -68,8 +69,10 @@ BLOCK = Field(
     "block_tokens", pa.int32(), "tokens", "reuse granularity: K is rounded down to a multiple of it", minimum=1
 )
 
-REPO_ID = _text("repo_id", "repository on the Hugging Face Hub, or pypi:NAME, or sample:NAME")
-REVISION = _text("revision", "commit sha of the repository (or version of the package)")
+REPO_ID = _text(
+    "repo_id", "repository on the Hugging Face Hub, or pypi:NAME, sample:NAME, or local:NAME of an own workload"
+)
+REVISION = _text("revision", "commit sha of the repository, version of the package, or hash over the local files")
 PATH = _text("path", "file inside the repository")
 SHA256 = _text("sha256", "sha256 of the file's bytes")
 BYTES = _count("bytes", "bytes", "size of the file")

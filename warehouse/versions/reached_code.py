@@ -17,13 +17,15 @@ from pathlib import Path
 from warehouse.versions.installed import ROOT, short_hash
 
 OURS = ("pipelines", "reports", "warehouse")
-# They keep a product, name it, tell of it or hash it, and decide no value in it. `warehouse.home.lake` writes values.
+# They keep a product, name it, tell of it or hash it; a value that they decide is an input by itself.
+# `warehouse.home.lake` writes values.
 _HOME = (
     "atomic", "contents", "generation", "home", "layout", "locks", "mending", "path_names", "preparing", "products",
     "publishing", "staging",
 )  # fmt: skip
 SILENT = {
-    "pipelines.io.progress", "pipelines.steps.inputs", "pipelines.steps.product_names", "warehouse.errors",
+    "pipelines.io.progress", "pipelines.steps.inputs", "pipelines.steps.product_names", "pipelines.workloads.known",
+    "warehouse.errors",
     "warehouse.masking", "warehouse.versions.installed", "warehouse.versions.reached_code",
     *(f"warehouse.home.{name}" for name in _HOME),
 }  # fmt: skip

@@ -1,11 +1,13 @@
-"""What records of logs hold: a value at a dotted path, a whole number of tokens, a name. No format."""
+"""What records of logs hold: a value at a dotted path, a whole number of tokens, a list. No format."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
+
+from pipelines.workloads.formats.fields import ABSENT, value_at
 
 # Beyond every context; sums of a billion requests stay within int64.
 MOST_TOKENS = 10**9
@@ -17,17 +19,9 @@ class BadNumberError(ValueError):
 
 
 def at(value: object, path: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what a record holds at a dotted path, or None; a key that has the dots in its name is found too.
-
-    >>> at({"usage": {"prompt_tokens": 5}}, "usage.prompt_tokens"), at({"a.b": 1}, "a.b"), at([], "a")
-    (5, 1, None)
-    """
-    if not isinstance(value, dict):
-        return None
-    if path in value:
-        return value[path]
-    head, dot, rest = path.partition(".")
-    return at(value.get(head), rest) if dot else None
+    """Return what a record holds at a dotted path, or None."""
+    found = value_at(value, path)
+    return None if found is ABSENT else found
 
 
 def first_at(value: object, paths: Iterable[str]) -> Any:  # noqa: ANN401 - any JSON value
@@ -67,15 +61,6 @@ def _whole(value: object, name: str) -> int:
     raise BadNumberError(f"{name} is no whole number")
 
 
-def name_of(value: object) -> str | None:
-    """Return the name that a log gives something: text, or a number as text; None where there is none."""
-    if isinstance(value, bool) or is_empty(value):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value) if isinstance(value, str | int | float) else None
-
-
 def list_of(value: object) -> list[Any] | None:
     """Return a list, also one that a cell of CSV holds as JSON; None where it is none."""
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -84,8 +69,3 @@ def list_of(value: object) -> list[Any] | None:
         except ValueError:
             return None
     return value if isinstance(value, list) else None
-
-
-def paths_of(fields: Mapping[str, str], roles: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the paths of each role: the one that `fields` names, else the usual ones."""
-    return {role: (fields[role],) if role in fields else usual for role, usual in roles.items()}

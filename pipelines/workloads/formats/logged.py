@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from pipelines.records.record import Record
 from pipelines.reuse.requests import Ints, Requests, turn_indices
 from pipelines.sessions.rejects import Reject
 from pipelines.turns.derivation import Turns
+from pipelines.workloads.formats.cells import at, is_empty
+from pipelines.workloads.formats.fields import paths_of
+from pipelines.workloads.formats.format import Fields, Role, Sink, Understood, Value
 from pipelines.workloads.formats.instants import Service
+from warehouse.errors import ErrorCode, KappaError
 
 # A record: its file, its number there from 0, and its value, most often a dict.
 Records = Iterable[tuple[str, int, object]]
@@ -113,34 +118,29 @@ class Logged:
         return turns_of(self.requests)
 
 
-class Format(Protocol):
-    """A format without text: reads records, given the paths that the user names for its roles."""
-
-    def __call__(self, records: Records, fields: Mapping[str, str]) -> Logged:
-        """Return requests and rejects."""
-        ...
-
-
-class LogSink(Protocol):
-    """What a log is written into: `pipelines.sessions.writing.SessionsWriter`."""
-
-    kept: int
-
-    def session(self, session_id: str, path: str, record: int) -> int:
-        """Register a session that begins at a record."""
-        ...
-
-    def requests(self, requests: Requests, notes: list[str]) -> None:
-        """Keep the requests of all sessions, and what the user is told."""
-
-    def reject(self, reject: Reject) -> None:
-        """Record a reject."""
-
-
 def turns_of(requests: Requests) -> Turns:
     """Return requests as turns, in order of service."""
     of, cached = requests, requests.cached_tokens
     return Turns(of.session, of.turn_index, cached, of.context_tokens - cached, of.output_tokens, of.has_output)
+
+
+def plain(records: Iterable[Record]) -> Iterator[tuple[str, int, object]]:
+    """Yield records as files, numbers and values."""
+    for record in records:
+        yield record.path, record.index, record.value
+
+
+def understood(
+    records: Sequence[Value], given: Fields, roles: Sequence[Role], reason: str, inside: tuple[str, ...] = ()
+) -> Understood:
+    """Return the first path of each role that some record holds, in itself or in one of the places `inside`."""
+    fields: dict[str, str] = {}
+    for role in roles:
+        paths = paths_of(role, given)
+        paths = (*paths, *(f"{place}.{path}" for place in inside for path in paths))
+        found = [path for path in paths if any(not is_empty(at(record, path)) for record in records)]
+        fields |= {role.name: found[0]} if found else {}
+    return Understood(fields, reason)
 
 
 def counted_records(records: Records, read: Read) -> Iterator[tuple[str, int, object]]:
@@ -178,7 +178,7 @@ def served(  # noqa: PLR0913, PLR0917 - the columns of `Requests` that differ by
     return Logged(requests, origins, reuse, read.rejects, read.records, read.kept, notes)
 
 
-def write_log(logged: Logged, sink: LogSink) -> None:
+def write_log(logged: Logged, sink: Sink) -> None:
     """Write what a log gives: its sessions, requests, rejects and notes."""
     for name, (path, record) in zip(logged.requests.sessions, logged.origins, strict=True):
         sink.session(name, path, record)
@@ -186,3 +186,13 @@ def write_log(logged: Logged, sink: LogSink) -> None:
     for reject in logged.rejects:
         sink.reject(reject)
     sink.kept += logged.kept
+
+
+def lengths_alone() -> KappaError:
+    """Return the error of a log that has lengths of requests alone (rule 17)."""
+    return KappaError(
+        "the log has lengths of requests and nothing that tells what they share",
+        "without identities of blocks, sessions or reported cached tokens nothing is known of reuse",
+        "use it for arrivals alone, or log hash_ids, session ids or cached tokens",
+        code=ErrorCode.LENGTHS_ALONE,
+    )

@@ -8,25 +8,20 @@ where `hash_id_scope` is `local`, and subagents with requests of their own.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from pipelines.records.record import Record
 from pipelines.reuse.given import leading_left
 from pipelines.reuse.leading import cached_by_blocks
 from pipelines.sessions.rejects import TURN_LEVEL, Reject
 from pipelines.workloads.formats.blocks import BlockColumns
-from pipelines.workloads.formats.cells import (
-    BadNumberError,
-    first_at,
-    is_empty,
-    list_of,
-    name_of,
-    paths_of,
-    tokens_of,
-)
+from pipelines.workloads.formats.cells import BadNumberError, first_at, is_empty, list_of, tokens_of
+from pipelines.workloads.formats.fields import name_of, paths_of
+from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value
 from pipelines.workloads.formats.instants import MILLISECOND, SECOND, Service, instant_of, order_of_service
 from pipelines.workloads.formats.logged import (
     Logged,
@@ -34,22 +29,26 @@ from pipelines.workloads.formats.logged import (
     Records,
     Unusable,
     counted_records,
+    lengths_alone,
     object_of,
+    plain,
     served,
+    understood,
+    write_log,
 )
 from warehouse.declared.fields import PREFIX
 from warehouse.errors import ErrorCode, KappaError
 
 MOONCAKE_BLOCK, BAILIAN_BLOCK = 512, 16
-ROLES = {
-    "time": ("timestamp", "t", "time"),
-    "prompt_tokens": ("input_length", "in"),
-    "output_tokens": ("output_length", "out"),
-    "blocks": ("hash_ids",),
-    "session": ("chat_id", "session_id"),
-    "parent": ("parent_chat_id",),
-    "block_tokens": ("block_size",),
-}
+ROLES = (
+    Role("blocks", "the identities of the prompt's blocks", ("hash_ids",), is_needed=True),
+    Role("prompt_tokens", "tokens of the prompt", ("input_length", "in"), is_needed=True),
+    Role("output_tokens", "tokens of the reply", ("output_length", "out")),
+    Role("time", "when the request arrived", ("timestamp", "t", "time")),
+    Role("session", "the chat that the request belongs to", ("chat_id", "session_id")),
+    Role("parent", "the chat before it", ("parent_chat_id",)),
+    Role("block_tokens", "tokens of a block", ("block_size",)),
+)
 _NO_PARENT = ("", "-1")
 
 
@@ -66,7 +65,7 @@ def read(records: Records, fields: Mapping[str, str]) -> Logged:
     Raises:
         KappaError: no request of any record can be used; records name two sizes of blocks.
     """
-    trace = _Trace(paths_of(fields, ROLES))
+    trace = _Trace({role.name: paths_of(role, fields) for role in ROLES})
     for path, index, value in counted_records(records, trace.read):
         trace.add(path, index, value)
     return trace.finished()
@@ -222,23 +221,30 @@ def _streams(requests: list[Any], session: str) -> Iterator[tuple[str, object]]:
             yield session, request
 
 
-def lengths_alone() -> KappaError:
-    """Return the error of a log that has lengths of requests alone (rule 17)."""
-    return KappaError(
-        "the log has lengths of requests and nothing that tells what they share",
-        "without identities of blocks, sessions or reported cached tokens nothing is known of reuse",
-        "use it for arrivals alone, or log hash_ids, session ids or cached tokens",
-        code=ErrorCode.LENGTHS_ALONE,
-    )
-
-
-def looks_like(records: Sequence[object], fields: Mapping[str, str]) -> str:
-    """Return why the first records are a trace: each has identities of blocks, or requests that do; else empty."""
-    blocks = paths_of(fields, ROLES)["blocks"]
+def looks_like(records: Sequence[Value], given: Fields) -> Understood | None:
+    """Recognise identities of blocks in each record, or in the requests of each."""
+    blocks = paths_of(ROLES[0], given)
     found = [first_at(one, blocks) is not None or _is_session(one, blocks) for one in records]
-    return f"they have identities of blocks in {blocks[0]}" if found and all(found) else ""
+    return understood(records, given, ROLES, f"identities of blocks in {blocks[0]}") if found and all(found) else None
 
 
-def _is_session(record: object, blocks: tuple[str, ...]) -> bool:
-    requests = list_of(record.get("requests")) if isinstance(record, dict) else None
+def write(records: Iterable[Record], fields: Fields, sink: Sink) -> None:
+    """Write the requests of a trace, as `read` returns them."""
+    write_log(read(plain(records), fields), sink)
+
+
+def _is_session(record: Value, blocks: tuple[str, ...]) -> bool:
+    requests = list_of(record.get("requests"))
     return any(first_at(request, (*blocks, "requests")) is not None for request in requests or [])
+
+
+FORMAT = Format(
+    name="trace",
+    order=10,
+    kind="requests",
+    record="a request with the identities of its blocks, or a session of them",
+    roles=ROLES,
+    looks_like=looks_like,
+    read=write,
+    reuse=PREFIX,
+)

@@ -7,32 +7,52 @@ addition to `input_tokens` (Anthropic), or plain columns K and T.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from pipelines.records.record import Record
 from pipelines.sessions.rejects import Reject
-from pipelines.workloads.formats.cells import BadNumberError, at, first_at, is_empty, name_of, paths_of, tokens_of
+from pipelines.workloads.formats.cells import BadNumberError, at, first_at, is_empty, tokens_of
+from pipelines.workloads.formats.fields import name_of, paths_of
+from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value
 from pipelines.workloads.formats.instants import instant_of, order_of_service
-from pipelines.workloads.formats.logged import Logged, Read, Records, Unusable, counted_records, object_of, served
+from pipelines.workloads.formats.logged import (
+    Logged,
+    Read,
+    Records,
+    Unusable,
+    counted_records,
+    object_of,
+    plain,
+    served,
+    understood,
+    write_log,
+)
 from warehouse.declared.fields import REPORTED
 from warehouse.errors import ErrorCode, KappaError
 
-ROLES = {
-    "time": ("timestamp", "time", "created", "created_at"),
-    "session": ("session_id", "session", "conversation_id"),
-    "prompt_tokens": ("prompt_tokens", "input_tokens"),
-    "output_tokens": ("completion_tokens", "output_tokens"),
-    "cached_tokens": (
-        "prompt_tokens_details.cached_tokens",
-        "input_tokens_details.cached_tokens",
-        "prompt_cache_hit_tokens",
+ROLES = (
+    Role("prompt_tokens", "tokens of the prompt", ("prompt_tokens", "input_tokens")),
+    Role(
         "cached_tokens",
+        "those of them that the server found in its cache",
+        (
+            "prompt_tokens_details.cached_tokens",
+            "input_tokens_details.cached_tokens",
+            "prompt_cache_hit_tokens",
+            "cached_tokens",
+        ),
+        is_needed=True,
     ),
-    "prefill_tokens": ("prefill_tokens",),
-}
+    Role("prefill_tokens", "the other tokens of the prompt, in the place of all", ("prefill_tokens",)),
+    Role("output_tokens", "tokens of the reply", ("completion_tokens", "output_tokens")),
+    Role("time", "when the request arrived", ("timestamp", "time", "created", "created_at")),
+    Role("session", "the session that it belongs to", ("session_id", "session", "conversation_id")),
+)
 # Where the counts of a response are, if not in the record itself.
 _INSIDE = ("usage", "response.usage", "response.body.usage")
 _READ, _CREATED = "cache_read_input_tokens", "cache_creation_input_tokens"
@@ -50,7 +70,7 @@ def read(records: Records, fields: Mapping[str, str]) -> Logged:
     Raises:
         KappaError: no request can be used, or no one reports cached tokens.
     """
-    usage = _Usage(fields, paths_of(fields, ROLES))
+    usage = _Usage(fields)
     for path, index, value in counted_records(records, usage.read):
         usage.add(path, index, value)
     return usage.finished()
@@ -61,9 +81,13 @@ class _Usage:
     """What was read so far; `cached` is -1 where nothing is reported."""
 
     fields: Mapping[str, str]
-    paths: Mapping[str, tuple[str, ...]]
     read: Read = field(default_factory=Read)
     cached: array[int] = field(default_factory=lambda: array("q"))
+
+    @cached_property
+    def paths(self) -> dict[str, tuple[str, ...]]:
+        """Paths by role."""
+        return {role.name: paths_of(role, self.fields) for role in ROLES}
 
     def add(self, path: str, index: int, value: object) -> None:
         """Take the request of a record, or reject it."""
@@ -157,13 +181,18 @@ class _Usage:
         )
 
 
-def looks_like(records: Sequence[object], fields: Mapping[str, str]) -> str:
-    """Return why the first records are usage: all have tokens of a prompt, one names cached tokens; else empty."""
-    usage = _Usage(fields, paths_of(fields, ROLES))
+def looks_like(records: Sequence[Value], given: Fields) -> Understood | None:
+    """Recognise tokens of a prompt in every record, and cached tokens, be they null, in one."""
+    usage = _Usage(given)
     if not records or not all(usage.is_counted(record) for record in records):
-        return ""
+        return None
     names = [name for name in (*usage.paths["cached_tokens"], _READ) if any(_named(record, name) for record in records)]
-    return f"they have tokens of a prompt and {names[0]}" if names else ""
+    return understood(records, given, ROLES, f"tokens of a prompt and {names[0]}", _INSIDE) if names else None
+
+
+def write(records: Iterable[Record], fields: Fields, sink: Sink) -> None:
+    """Write the requests of a usage log, as `read` returns them."""
+    write_log(read(plain(records), fields), sink)
 
 
 def _named(record: object, path: str) -> bool:
@@ -171,3 +200,15 @@ def _named(record: object, path: str) -> bool:
     head = path.rpartition(".")[0] or path
     places = [record, *(at(record, inside) for inside in _INSIDE)]
     return any(isinstance(place, dict) and (path in place or head in place) for place in places)
+
+
+FORMAT = Format(
+    name="usage",
+    order=20,
+    kind="requests",
+    record="a request with the cached tokens that the server reported",
+    roles=ROLES,
+    looks_like=looks_like,
+    read=write,
+    reuse=REPORTED,
+)
