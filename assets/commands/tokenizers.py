@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pipelines.steps.own_tokenizers import add_tokenizer as add
+from pipelines.own_tokenizers.adding import add_tokenizer as add
 from warehouse.errors import ErrorCode, UsageError
 from warehouse.hardware_rows.names import find_name, nearest_names
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder

@@ -14,9 +14,9 @@ import pytest
 from pipelines.chat.counting import count_chat
 from pipelines.chat.rendered import Prompts
 from pipelines.counting.engines import Counter, exact_counter, official_prompts
+from pipelines.own_tokenizers.adding import add_tokenizer
 from pipelines.sessions.messages import Messages
 from pipelines.sessions.writing import ASSISTANT, DOCUMENT, QUESTION, SYSTEM, TOOL, USER, SessionsWriter
-from pipelines.steps.own_tokenizers import add_tokenizer
 from pipelines.vocab.files import TokenizerFile
 from pipelines.vocab.template_files import chat_template
 from warehouse.errors import ErrorCode, KappaError
