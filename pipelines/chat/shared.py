@@ -125,8 +125,7 @@ def _reply(chat: Chat, end: int, end_of_turn: str) -> tuple[str, ...]:
 
 def _pieces(facts: TemplateFacts, chat: Chat, limit: int | None) -> tuple[list[str], bool]:
     """Return the text of each message's piece, up to a safe cut after the limit, and whether it was cut there."""
-    queries = [at for at, (role, text) in enumerate(chat) if is_query(facts, role, text)]
-    last_query = queries[-1] if queries else len(chat)
+    last_query = next((at for at in range(len(chat) - 1, -1, -1) if is_query(facts, *chat[at])), len(chat))
     texts: list[str] = []
     size = 0
     for at, (role, text) in enumerate(chat):
@@ -171,13 +170,14 @@ def prefix_of_chats(messages: Messages, layout: Layout, history: Turns, tokens: 
     is_held = np.zeros(len(end), np.bool_)
     is_held[:-1] = (first[1:] == first[:-1]) & (history.cached[1:] == length[:-1] + replies[:-1])
     kept = np.flatnonzero(~is_held)
+    owners = history.session[kept]
 
     def sequences(session: int, chat: Chat, limit: int | None, *, is_whole: bool) -> Iterator[tuple[int, Start]]:
         if limit is not None and any(role == ASSISTANT and _END_THINK in text for role, text in chat):
             # Whether thinking is shown depends on later messages.
             yield -1, _UNKNOWN
             return
-        for turn in kept[slice(*np.searchsorted(history.session[kept], [session, session + 1]))].tolist():
+        for turn in kept[slice(*np.searchsorted(owners, [session, session + 1]))].tolist():
             yield turn, source.start(chat, int(end[turn] - first[turn]), limit, is_whole=is_whole)
 
     shared = _shared(_settled(messages, layout, sequences, source), len(end))
