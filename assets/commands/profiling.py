@@ -37,7 +37,7 @@ def verdict(home: Home, name: str) -> str:
 
 def answers(home: Home, name: str) -> list[CritAnswer]:
     """Return what a workload asks of the headline models and machines."""
-    return answers_of(CritQuestion(workload=name), home.path, home.database)
+    return answers_of(CritQuestion(workload=name, basis="physical", cost_model="2n"), home.path, home.database)
 
 
 def profile_source(home: Home, source: str, name: str | None, form: str | None, fields: dict[str, str]) -> str:

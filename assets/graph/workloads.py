@@ -15,7 +15,7 @@ from pipelines.steps.conversations import read_conversations
 from pipelines.steps.counts import count_tokens
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file
 from pipelines.steps.logged_turns import logged_turns
-from pipelines.steps.prefix_turns import derive_prefix_turns
+from pipelines.steps.prefix.turns import derive_prefix_turns
 from pipelines.steps.text_turns import derive_turns
 from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.specs import TokenizerSpec
@@ -281,8 +281,9 @@ def _rule_checks(key: dg.AssetKey, kind: str, counting: str, reuse: str) -> list
 
 def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
     data = pq.read_table(product.file(TURNS_FILE)).cast(TURNS.arrow_schema)
-    counting, reuse = product.meta["counting"], product.meta["reuse"]
-    found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, counting, reuse)}
+    counting, reuse, has_reasoning = (product.meta[key] for key in ("counting", "reuse", "reasoning_messages"))
+    of_turns = turn_violations(data, workload.kind, counting, reuse, has_reasoning=bool(has_reasoning))
+    found = {"declared": violations(TURNS, data), **of_turns}
     results = [check_result(product.name, name, broken) for name, broken in found.items()]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +49,7 @@ class Prompts:
     def _require(self, name: str) -> None:
         chat = [(USER, _SAID)]
         try:
-            text, again = (self._render(_messages(chat)) for _ in range(2))
+            text, again = (self._render(_messages(chat), None, True) for _ in range(2))
             why = "it drops the question" if _SAID not in text else "it renders another text each time"
             is_usable = _SAID in text and text == again
         except Exception as error:  # noqa: BLE001 - a template may raise anything
@@ -61,7 +62,7 @@ class Prompts:
     def text(self, chat: Chat) -> str | None:
         """Return the prompt of some messages, None where the template refuses them."""
         try:
-            return self._render(_messages(chat))
+            return self._render(_messages(chat), None, True)
         except Exception:  # noqa: BLE001 - a template may raise anything
             return None
 
@@ -99,7 +100,7 @@ def rendered_turns(
                 cached[turn] = 0 if left is None else min(shared_tokens(prompt, left), len(prompt) - 1)
                 reply = prompts.segments.encode(chat[stop][1]) if stop < len(chat) else np.empty(0, np.uint32)
                 left = np.concatenate((prompt, reply, prompts.end_of_turn))
-    turns = dataclasses.replace(text, cached=cached, prefill=length - cached)
+    turns = dataclasses.replace(text, cached=cached, prefill=length - cached, refused=length == 0)
     return with_ends_of_turn(turns, session, role, end), first, end, length == 0
 
 
@@ -120,7 +121,7 @@ def rendered_questions(
                 length[turn] = len(prompt)
                 shared = [shared_tokens(*probes), *(shared_tokens(prompt, probe) for probe in probes)]  # type: ignore[arg-type]
                 cached[turn] = min(len(prompt) - 1, *shared)
-    turns = dataclasses.replace(text, cached=cached, prefill=length - cached)
+    turns = dataclasses.replace(text, cached=cached, prefill=length - cached, refused=length == 0)
     return turns, asks - turns.turn_index - 1, asks + 1, length == 0
 
 
@@ -151,5 +152,5 @@ def _ranges(session: Ints) -> dict[int, range]:
     return {int(session[a]): range(int(a), int(b)) for a, b in zip(starts, ends, strict=False)}
 
 
-def _messages(chat: Chat) -> list[dict[str, str]]:
+def _messages(chat: Chat) -> list[dict[str, Any]]:
     return [{"role": ROLE_OF.get(role, "user"), "content": text} for role, text in chat]

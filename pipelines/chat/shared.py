@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -151,7 +151,14 @@ class _Left:
     is_cut: bool
 
 
-def prefix_of_chats(messages: Messages, layout: Layout, history: Turns, tokens: Ints, source: Source) -> Ints:
+def prefix_of_chats(  # noqa: PLR0913, PLR0917 - what a count of chats is given
+    messages: Messages,
+    layout: Layout,
+    history: Turns,
+    tokens: Ints,
+    source: Source,
+    structured: Iterable[tuple[int, Iterable[Ids]]] = (),
+) -> Ints:
     """Return K by `prefix` of every turn, shape (turns,): K = min(16 h, n - 1), in file order, unlimited cache.
 
     h is the larger of what the turn before left (K of `history`) and what earlier sessions left.
@@ -162,13 +169,16 @@ def prefix_of_chats(messages: Messages, layout: Layout, history: Turns, tokens: 
         history: Their turns by `history`, counted as `chat`; those without a prompt have K = T = 0.
         tokens: Tokens of each bare text by session and position.
         source: `Known` or `Rendered`.
+        structured: Sessions that only their template renders, each with what its turns leave.
     """
+    fixed = _fixed(history, structured)
     first, end = prompt_ranges(layout.sorted_session, layout.sorted_role)
     length = history.cached + history.prefill
     # Where the next prompt begins with all that a turn leaves, the blocks of the later turn hold those of this one.
     replies = np.append(tokens, 0)[end] + 1
     is_held = np.zeros(len(end), np.bool_)
     is_held[:-1] = (first[1:] == first[:-1]) & (history.cached[1:] == length[:-1] + replies[:-1])
+    is_held &= ~np.isin(history.session, list(fixed))
     kept = np.flatnonzero(~is_held)
     owners = history.session[kept]
 
@@ -180,12 +190,23 @@ def prefix_of_chats(messages: Messages, layout: Layout, history: Turns, tokens: 
         for turn in kept[slice(*np.searchsorted(owners, [session, session + 1]))].tolist():
             yield turn, source.start(chat, int(end[turn] - first[turn]), limit, is_whole=is_whole)
 
-    shared = _shared(_settled(messages, layout, sequences, source), len(end))
+    shared = _shared(_settled(messages, layout, sequences, source, fixed), len(end))
     shared = shared[kept[np.searchsorted(kept, np.arange(len(end)))]]
     # T = 1 where all of the prompt was there: one token is computed whatever is cached.
     own = np.where(history.prefill == 1, length, history.cached) // BLOCK_TOKENS
     blocks = np.maximum(own, np.minimum(shared, length // BLOCK_TOKENS))
     return np.maximum(cached_by_blocks(blocks, length), 0)
+
+
+def _fixed(history: Turns, structured: Iterable[tuple[int, Iterable[Ids]]]) -> dict[int, list[_Left]]:
+    """Return the blocks of sessions whose tokens are known, all of them."""
+    found: dict[int, list[_Left]] = {}
+    for session, turns in structured:
+        first = int(np.searchsorted(history.session, session))
+        for turn, ids in enumerate(turns, first):
+            blocks = chained_blocks(ids, np.array([len(ids)], np.int64))
+            found.setdefault(session, []).append(_Left(turn, blocks.identity, blocks.check, is_cut=False))
+    return found
 
 
 def prefix_of_documents(messages: Messages, layout: Layout, history: Turns, own: Ints, source: Source) -> Ints:
@@ -274,11 +295,17 @@ class _Sequences(Protocol):
     ) -> Iterator[tuple[int, Start]]: ...
 
 
-def _settled(messages: Messages, layout: Layout, sequences: _Sequences, source: Source) -> dict[int, list[_Left]]:
+def _settled(
+    messages: Messages,
+    layout: Layout,
+    sequences: _Sequences,
+    source: Source,
+    fixed: Mapping[int, list[_Left]] | None = None,
+) -> dict[int, list[_Left]]:
     """Return the blocks of each session's sequences, as far as another session may share them."""
-    found: dict[int, list[_Left]] = {}
+    found = dict(fixed or {})
     lengths = np.concatenate([np.empty(0, np.int64), *map(byte_lengths, messages.texts())])[layout.order]
-    todo = np.unique(layout.sorted_session)
+    todo = np.setdiff1d(layout.sorted_session, list(found))
     for limit in LIMITS:
         for chats in _chats(messages, layout, lengths, todo, limit):
             begun = [

@@ -187,7 +187,7 @@ def _end_of_turn(file: TokenizerFile, template: str) -> str | None:
     """Return the added token that the template puts after a reply, None where there is none."""
     with suppress(Exception):  # a template may raise anything; `Prompts` says what it refuses
         chat = [("user", "a"), ("assistant", _SAID), ("user", "b")]
-        text = rendered_prompts(file, template)([{"role": role, "content": said} for role, said in chat])
+        text = rendered_prompts(file, template)([{"role": role, "content": said} for role, said in chat], None, True)
         after = text.partition(_SAID)[2].lstrip()
         return next((token for token in added_tokens(file) if after.startswith(token)), None)
     return None

@@ -43,7 +43,7 @@ STEPS = {
     "counts": Step(("pipelines.steps.counts:count_tokens",)),
     "text": Step(("pipelines.steps.text_turns:derive_turns",)),
     "chat": Step(("pipelines.steps.chat_turns:count_chat_turns",)),
-    "prefix": Step(("pipelines.steps.prefix_turns:derive_prefix_turns",)),
+    "prefix": Step(("pipelines.steps.prefix.turns:derive_prefix_turns",)),
     "logged": Step(("pipelines.steps.logged_turns:logged_turns",)),
     "sources": Step(("pipelines.steps.makers.origins:sources", _WRITTEN)),
     "tokenizers": Step(("pipelines.steps.makers.origins:tokenizers", _WRITTEN)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +13,16 @@ import pyarrow.parquet as pq
 from pipelines.chat.layout import Ints, Layout, read_layout
 from pipelines.chat.rendered import Prompts
 from pipelines.chat.shared import Known, Rendered, Source, prefix_of_chats, prefix_of_documents, shared_with_earlier
-from pipelines.counting.engines import Counter, exact_counter, fast_counter
+from pipelines.chat.structured import left_by_turns
+from pipelines.counting.engines import Counter, exact_counter, fast_counter, rendered_prompts
 from pipelines.sessions.messages import Messages
 from pipelines.sessions.rejects import REJECTED
+from pipelines.sessions.structures import structures
 from pipelines.sessions.writing import SESSIONS
 from pipelines.steps.counts import COUNTS
 from pipelines.steps.distrust import is_distrusted
 from pipelines.steps.fetching import tokenizer_file_of
+from pipelines.steps.forgetting import with_text
 from pipelines.steps.inputs import prefix_inputs
 from pipelines.steps.product_names import tokenizer_name, turns_name
 from pipelines.steps.turn_products import TURNS_FILE, counted
@@ -46,15 +50,17 @@ def derive_prefix_turns(staging: Staging, workload: Workload, tokenizer: str) ->
     counter = exact_counter(file) if is_distrusted(staging, tokenizer, file.fingerprint) else fast_counter(file)
     tokens = pq.read_table(counts.file(COUNTS), columns=["tokens"])["tokens"].to_numpy()
     table = pq.read_table(history.file(TURNS_FILE))
+    conversations = with_text(staging, workload)
     messages = Messages(conversations.folder)
     with staging.reading(conversations):
         layout = read_layout(messages)
         turns, rows = _turns(layout, tokens, workload, table, pq.read_table(conversations.file(SESSIONS)))
         try:
-            cached = _cached(messages, layout, turns, tokens, workload, file, counter)
+            cached = _cached(messages, layout, turns, tokens, workload, file, counter, conversations.folder)
         except RuntimeError as error:
             LOG.warning("%s: %s, counting with tokenizers", name, error)
-            cached = _cached(messages, layout, turns, tokens, workload, file, exact_counter(file))
+            exact = exact_counter(file)
+            cached = _cached(messages, layout, turns, tokens, workload, file, exact, conversations.folder)
     with staging.build(name, inputs=inputs) as draft:
         pq.write_table(_with_cached(table, cached[rows]), draft.folder / TURNS_FILE, compression="zstd")
         pq.write_table(REJECTS.rows([]), draft.folder / REJECTED)
@@ -68,7 +74,7 @@ def derive_prefix_turns(staging: Staging, workload: Workload, tokenizer: str) ->
 
 _TAKEN = (
     "workload", "tokenizer", "counting", "fingerprint", "special_token_messages", "is_sample", "engine",
-    "engine_version",
+    "engine_version", "uncounted_parts", "reasoning_messages",
 )  # fmt: skip
 
 
@@ -93,6 +99,7 @@ def _cached(  # noqa: PLR0913, PLR0917 - what the step holds
     workload: Workload,
     file: TokenizerFile,
     counter: Counter,
+    folder: Path,
 ) -> Ints:
     facts = file.spec.template
     is_rendered = facts.family == RENDERED
@@ -102,7 +109,12 @@ def _cached(  # noqa: PLR0913, PLR0917 - what the step holds
     else:
         source = Known(facts, counter, exact_counter(file))
     if workload.kind == "chat":
-        return prefix_of_chats(messages, layout, turns, tokens[layout.order], source)
+        render = rendered_prompts(file, chat_template(file))
+        known = (
+            (number, left_by_turns(conversation, render, counter, facts.end_of_turn))
+            for number, conversation in structures(folder)
+        )
+        return prefix_of_chats(messages, layout, turns, tokens[layout.order], source, known)
     own = np.zeros(len(turns.session), np.int64)
     if not is_rendered:
         own = shared_with_earlier(messages, layout, facts, counter, tokens)
