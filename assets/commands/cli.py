@@ -97,6 +97,19 @@ def build_parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--open", action="store_true", help="open the page in a browser")
 
+    adding = commands.add_parser(
+        "add-tokenizer", parents=[shared], help="count with a tokenizer of your own: copied into the home and proved"
+    )
+    adding.add_argument("name", metavar="NAME", help="its name in every table")
+    adding.add_argument(
+        "source", metavar="SOURCE", help="a tokenizer.json, a folder with one, or org/name[@revision] on the Hub"
+    )
+    adding.add_argument("--template", metavar="F", help="its chat template (default: the one beside it)")
+    adding.add_argument("--max-context", metavar="N", help="longest context in tokens (default: what the source says)")
+    adding.add_argument(
+        "--model", action="append", metavar="M", default=[], help="a model that uses it (may be repeated)"
+    )
+
     commands.add_parser("doctor", parents=[shared], help="what works here: Hub, token, tokenizers, disk, versions")
     return parser
 
@@ -197,6 +210,7 @@ _COMMANDS = {
     "serve-sim": "assets.commands.serving.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
+    "add-tokenizer": "assets.commands.tokenizers",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
 _READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "serve-sim", "measure")

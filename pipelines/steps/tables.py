@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.steps.fetching import own_tokenizers
 from pipelines.steps.inputs import inputs_of
 from pipelines.steps.makers import capacity, hardware, limits, origins, serving, statistics
 from pipelines.steps.product_names import conversations_name, home_of, table_name, tokenizer_name
@@ -15,7 +16,7 @@ from pipelines.steps.series import series
 from pipelines.workloads.known import known_workloads
 from warehouse.declared.tables import TABLES
 from warehouse.hardware_rows.rows import user_rows_identity
-from warehouse.hardware_rows.tokenizer_names import tokenizer_names
+from warehouse.hardware_rows.tokenizer_names import own_models, tokenizer_names
 from warehouse.home.lake import write_table
 from warehouse.home.products import Inputs, Product, identity_of
 from warehouse.home.staging import Staging
@@ -69,7 +70,9 @@ def _inputs(staging: Staging, table: str, parts: list[Product]) -> Inputs:
     """Return what a table depends on: `inputs_of` with what it is made from."""
     made_from: dict[str, Any] = {"turns": {product.name: product.identity for product in parts}}
     if table in (*HARDWARE, "boundness", "design_questions", "cache_tiers", *serving.SERVING):
-        made_from |= {"own_rows": user_rows_identity(hardware.user_rows(staging)), "known": tokenizer_names()}
+        own = own_tokenizers(staging)
+        made_from |= {"own_rows": user_rows_identity(hardware.user_rows(staging)), "known": tokenizer_names(own=own)}
+        made_from["own_tokenizers"] = own_models(own)
     if table == "sources":
         found = [staging.require(conversations_name(workload)) for workload in origins.workloads_of(parts)]
         raw = [origins.raw_of(staging, conversations) for conversations in found]

@@ -132,6 +132,7 @@ def test_the_design_s_options_are_there() -> None:
         "report": {"--open"},
         "add": {"--dry-run", "--format", "--field", "--no-keep-text"},
         "profile": {"--name", "--tokenizer", "--format", "--field", "--no-keep-text"},
+        "add-tokenizer": {"--template", "--max-context", "--model"},
         "workloads": set(),
         "remove": set(),
         "doctor": set(),
