@@ -173,3 +173,21 @@ def test_little_is_tokenised_where_little_is_shared(tmp_path: Path, file: Tokeni
     prefix_of_chats(messages, read_layout(messages), history, tokens, Known(file.spec.template, counting))
     # 1 KiB, a line and a frame of each; all of them are 200 * 40 KB
     assert done < 200 * 1_500
+
+
+def test_sessions_whose_tokens_are_given(
+    tmp_path: Path, file: TokenizerFile, fast: Counter, official: Official
+) -> None:
+    """Every other session comes with what its turns leave, as conversations with tools do: nothing changes."""
+    sessions = _drawn(40, seed=5)
+    messages, tokens = _store(tmp_path, sessions), _tokens(sessions, fast)
+    history, source = _history(messages, file, tokens, "chat"), Known(file.spec.template, fast)
+    ends = [[end for end in range(1, len(chat) + 1) if chat[end - 1][0] != ASSISTANT
+             and (end == len(chat) or chat[end][0] == ASSISTANT)] for chat in sessions]  # fmt: skip
+    given = [
+        (number, [np.concatenate(source.encode(list(source.start(sessions[number], end, None).texts)))
+                  for end in ends[number]])
+        for number in range(0, len(sessions), 2)
+    ]  # fmt: skip
+    found = prefix_of_chats(messages, read_layout(messages), history, tokens, source, given)
+    assert found.tolist() == _reference(sessions, official)
