@@ -15,13 +15,14 @@ from pipelines.steps.conversations import read_conversations
 from pipelines.steps.counts import count_tokens
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file
 from pipelines.steps.logged_turns import logged_turns
+from pipelines.steps.prefix.turns import derive_prefix_turns
 from pipelines.steps.text_turns import derive_turns
 from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.specs import TokenizerSpec
 from pipelines.workloads.declaration import Workload
 from warehouse.checks.tables import Violation, counted, other_counts, other_fingerprints, unbalanced, violations
 from warehouse.checks.turns import rules_of, turn_violations
-from warehouse.declared.fields import HISTORY, LOGGED
+from warehouse.declared.fields import HISTORY, LOGGED, PREFIX
 from warehouse.declared.tables import TURNS
 from warehouse.hardware_rows.rows import load_reference
 from warehouse.home.products import Product
@@ -213,6 +214,30 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         metadata, results = _turns_shown(product, workload)
         results += [*_count_results(product), _fingerprint_result(kappa, product, tokenizer)]
         return dg.MaterializeResult(metadata=metadata, check_results=results)
+
+    return turns
+
+
+def prefix_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
+    """Return the asset of the same turns with K by `prefix`: what sessions share is found too."""
+    key = key_of(product_names.turns_name(workload.name, tokenizer, "chat", PREFIX))
+    history = key_of(product_names.turns_name(workload.name, tokenizer, "chat", HISTORY))
+
+    @dg.asset(
+        key=key,
+        deps=[history, *_counted(workload, tokenizer), key_of(product_names.tokenizer_name(tokenizer))],
+        group_name="turns",
+        description=f"K by leading blocks that any earlier turn of {workload.name} has left, by {tokenizer}.",
+        metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
+        check_specs=_turn_checks(key, workload.kind, "chat", PREFIX),
+        kinds={"parquet"},
+    )
+    @without_secrets
+    def turns(kappa: KappaHome) -> dg.MaterializeResult:
+        product = derive_prefix_turns(kappa.staging(), workload, tokenizer)
+        metadata, results = _turns_shown(product, workload)
+        fingerprint = _fingerprint_result(kappa, product, tokenizer)
+        return dg.MaterializeResult(metadata=metadata, check_results=[*results, fingerprint])
 
     return turns
 

@@ -220,8 +220,9 @@ def _turn_cost_rows(
 
 def _part(pairs: pa.Table, shares: Mapping[str, Floats], names: Mapping[str, str], block: int) -> pa.Table:
     rows = pairs.num_rows
-    columns: dict[str, Any] = {name: pa.array([value] * rows, pa.string()) for name, value in names.items()}
+    columns: dict[str, Any] = {name: pairs[name] for name in pairs.column_names if name in BOUNDNESS.names}
+    # The turns' own tokenizer, which is not that of the model where a log has the counts.
+    columns |= {name: pa.array([value] * rows, pa.string()) for name, value in names.items()}
     columns |= {name: pa.array(values) for name, values in shares.items()}
     columns["block_tokens"] = pa.array([block] * rows, pa.int32())
-    columns |= {name: pairs[name] for name in pairs.column_names if name in BOUNDNESS.names}
     return BOUNDNESS.conform(pa.table(columns))

@@ -103,6 +103,8 @@ class Link:
     sustained_bytes_per_s: float | None
     to_host_bytes_per_s: float | None
     duplex_bytes_per_s: float | None
+    copy_latency_s: float | None
+    node_bytes_per_s: float | None
     note: str | None
     retrieved: str
     confidence: str

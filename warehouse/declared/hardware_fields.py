@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from warehouse.declared import bounds as p
 from warehouse.declared import fields as f
-from warehouse.declared.schema import Field
-from warehouse.declared.units import Unit
+from warehouse.declared.schema import Field, Unit
 
 BASES = ("paper", "physical", "measured")
 KV_DTYPES = ("bf16", "fp8")
@@ -169,6 +168,13 @@ MLA_UPPROJECTION_FLOPS = _count(
     "expanding one cached latent to keys and values",
     p.TOKEN_FLOPS,
 ).or_null("expanding one cached latent to keys and values; NULL without MLA")
+
+COPY_LATENCY = _number("copy_latency_s", "s", "t_1: fixed seconds of one copy", p.LATENCY).or_null(
+    "t_1: fixed seconds of one copy; NULL where the rate is of large copies"
+)
+NODE_BYTES_PER_S = _number(
+    "node_bytes_per_s", "bytes/s", "all GPUs of a host together, where they share its memory or switches", p.LINK_RATE
+).or_null("all GPUs of a host together; NULL where each one's link is the limit")
 
 DENSE_BF16 = _number("dense_bf16_flop_per_s", "FLOP/s", "dense bf16 peak", p.FLOP_RATE)
 SPARSE_BF16 = _number(

@@ -59,6 +59,8 @@ LINKS = Table(
         h.SUSTAINED_BYTES_PER_S,
         h.TO_HOST_BYTES_PER_S,
         h.DUPLEX_BYTES_PER_S,
+        h.COPY_LATENCY,
+        h.NODE_BYTES_PER_S,
         h.NOTE,
         h.RETRIEVED,
         h.CONFIDENCE,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from warehouse.declared import bounds as p
-from warehouse.declared.schema import Field
-from warehouse.declared.units import Unit
+from warehouse.declared.schema import Field, Unit
 
 # The subject of a rule of thumb. Neither makes a link, because no machine was measured.
 RULE_SUBJECTS = ("transfer-size", "pageable")

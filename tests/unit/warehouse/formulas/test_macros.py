@@ -55,6 +55,13 @@ RANGES: dict[str, st.SearchStrategy[Any]] = {
     "link_bytes_per_s": RATE, "tier_bytes_per_s": RATE, "tier_share": SHARE, "transfer_share": SHARE,
     "kappa_m_flop_per_byte": RATE, "kappa_hw_byte_per_flop": SECONDS, "kappa_ratio": RATE, "kappa_crit": SECONDS,
     "pcie_overhead": RATE, "transfer_s": SECONDS, "compute_s": SECONDS, "weights_s": SECONDS,
+    "marginal_kv_bytes": BYTES, "kv_dtype": st.sampled_from(["bf16", "fp8", "int8", "int4"]),
+    "bytes": st.floats(0, 1e15), "block_tokens": SMALL, "token_bytes": BYTES,
+    "rate_per_s": st.floats(1e-3, 1e3), "service_s": SECONDS, "square_s2": SECONDS, "load_s": SECONDS,
+    "hbm_bytes": RATE, "weights_bytes": RATE, "memory_share": SHARE, "cap_w": st.floats(1, 2000),
+    "standby_w": st.floats(1, 100), "tdp_w": st.floats(200, 2000), "span_s": SECONDS,
+    "computing_s": SECONDS, "usd_p": st.floats(0.1, 5), "usd_q": st.floats(6, 50), "load_s_p": st.floats(1, 5),
+    "load_s_q": st.floats(1e-3, 0.05), "compute_s_p": SECONDS, "compute_s_q": SECONDS,
     "idle_w": st.floats(1, 2000), "busy_w": st.floats(1, 2000),
 }  # fmt: skip
 
