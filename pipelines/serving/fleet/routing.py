@@ -75,10 +75,16 @@ def cheapest(fleet: Fleet) -> Routing:
     from scipy.optimize import linprog  # noqa: PLC0415 - slow to import
 
     classes, machines = fleet.load_s.shape
-    cost = np.concatenate([np.zeros(classes * machines), fleet.usd_per_hour])
-    rows = np.vstack([_busy_rows(fleet, seconds) for seconds in _stations(fleet)])
+    # HiGHS takes 1e-7 for nothing: seconds are in parts of the busiest machine's, costs in parts of the dearest.
+    second = max(float((fleet.turns[:, None] * seconds).sum(axis=0).max()) for seconds in _stations(fleet)) or 1.0
+    dollar = float(fleet.usd_per_hour.max())
+    an_hour = _HOUR_S * fleet.use / second
+    cost = np.concatenate([np.zeros(classes * machines), fleet.usd_per_hour / dollar])
+    rows = np.vstack([_busy_rows(fleet, seconds / second) for seconds in _stations(fleet)])
     every = np.hstack([np.repeat(np.eye(classes), machines, axis=1), np.zeros((classes, machines))])
-    most = [(0, 1)] * (classes * machines) + [(0, None if np.isinf(hours) else hours) for hours in fleet.hours]
+    most = [(0, 1)] * (classes * machines) + [
+        (0, None if np.isinf(hours) else hours * an_hour) for hours in fleet.hours
+    ]
     found = linprog(cost, rows, np.zeros(len(rows)), every, np.ones(classes), most, method="highs")
     if found.status != 0:
         raise KappaError(
@@ -89,15 +95,15 @@ def cheapest(fleet: Fleet) -> Routing:
         )
     share = found.x[: classes * machines].reshape(classes, machines)
     share = np.where(share < _ZERO, 0.0, np.where(share > 1 - _ZERO, 1.0, share))
-    shadow = np.maximum(-found.upper.marginals[classes * machines :], 0.0)
+    shadow = np.maximum(-found.upper.marginals[classes * machines :], 0.0) * dollar
     alone = {name: _usd(fleet, _all_on(fleet, place)) for place, name in enumerate(fleet.names)}
     best = min(
         (name for name, usd in alone.items() if usd is not None), key=lambda name: alone[name] or 0.0, default=None
     )
     return Routing(
         share=share,
-        hours=found.x[classes * machines :],
-        usd=float(found.fun),
+        hours=np.maximum(found.x[classes * machines :], 0.0) / an_hour,
+        usd=float(found.fun) * dollar / an_hour,
         shadow_usd_per_hour=shadow,
         usd_best_single=None if best is None else alone[best],
         best_single=best,
@@ -113,12 +119,12 @@ def _stations(fleet: Fleet) -> Sequence[Floats]:
 
 
 def _busy_rows(fleet: Fleet, seconds: Floats) -> Floats:
-    """Return a row a machine: its busy seconds less 3600 u H_p, over the shares and then the hours."""
+    """Return a row a machine: its busy time less that of its hours, over the shares and then the hours."""
     classes, machines = seconds.shape
     rows = np.zeros((machines, classes * machines + machines))
     for place in range(machines):
         rows[place, place : classes * machines : machines] = fleet.turns * seconds[:, place]
-        rows[place, classes * machines + place] = -_HOUR_S * fleet.use
+        rows[place, classes * machines + place] = -1.0
     return rows
 
 
