@@ -54,6 +54,8 @@ class Model:
     sliding_attention_flops_per_token_pair: int | None
     absorbed_attention_flops_per_token_pair: int | None
     mla_upprojection_flops_per_cached_token: int | None
+    hidden_size: int | None
+    weight_dtype: str | None
     note: str | None
     retrieved: str
     confidence: str
@@ -103,6 +105,8 @@ class Link:
     sustained_bytes_per_s: float | None
     to_host_bytes_per_s: float | None
     duplex_bytes_per_s: float | None
+    copy_latency_s: float | None
+    node_bytes_per_s: float | None
     note: str | None
     retrieved: str
     confidence: str
@@ -199,6 +203,36 @@ class PaperLink:
 
 
 @dataclass(frozen=True, slots=True)
+class FittedNumber:
+    """A row of `fitted_numbers`: of one accelerator, or of every other one."""
+
+    number: str
+    accelerator: str | None
+    value: float
+    least: float | None
+    most: float | None
+    trust: str
+    retrieved: str
+    confidence: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A row of `calibrated`: a number of the model as `kappa calibrate` fitted it on one accelerator."""
+
+    accelerator: str
+    number: str
+    value: float
+    least: float
+    most: float
+    is_identifiable: bool
+    points: int
+    retrieved: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Headline:
     """A row of `headlines`: a model or a platform."""
 
@@ -220,6 +254,9 @@ class KappaCrit:
     kappa_m_flop_per_byte: float | None
     kappa_hw_byte_per_flop: float
     kappa_crit: float | None
+    tensor_parallel: int
+    weight_dtype: str
+    compute_dtype: str
 
 
 def typed(kind: Callable[..., T], rows: Iterable[Mapping[str, Any]]) -> list[T]:

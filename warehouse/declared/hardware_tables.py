@@ -21,7 +21,8 @@ MODELS = Table(
         h.FULL_LAYERS, h.SLIDING_LAYERS, h.LINEAR_LAYERS, h.SLIDING_WINDOW, h.V_HEAD_DIM, h.KV_LORA_RANK,
         h.QK_ROPE_HEAD_DIM, h.MARGINAL_KV_BYTES, h.MARGINAL_FP8_KV_BYTES, h.FIXED_STATE_BYTES, h.INDEXER_BYTES,
         *(field.or_null() for field in h.INDEXER), h.ATTENTION_FLOPS,
-        h.SLIDING_ATTENTION_FLOPS, h.ABSORBED_ATTENTION_FLOPS, h.MLA_UPPROJECTION_FLOPS, h.NOTE, h.RETRIEVED,
+        h.SLIDING_ATTENTION_FLOPS, h.ABSORBED_ATTENTION_FLOPS, h.MLA_UPPROJECTION_FLOPS, h.HIDDEN_SIZE, h.SERVED_DTYPE,
+        h.NOTE, h.RETRIEVED,
         h.CONFIDENCE, f.SOURCE,
     ),
 )  # fmt: skip
@@ -57,6 +58,8 @@ LINKS = Table(
         h.SUSTAINED_BYTES_PER_S,
         h.TO_HOST_BYTES_PER_S,
         h.DUPLEX_BYTES_PER_S,
+        h.COPY_LATENCY,
+        h.NODE_BYTES_PER_S,
         h.NOTE,
         h.RETRIEVED,
         h.CONFIDENCE,
@@ -79,7 +82,9 @@ KAPPA_CRIT = Table(
     "kappa_crit",
     "one model on one platform with one kv_dtype",
     ("model", "accelerator", "link", "basis", "kv_dtype"),
-    (h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT),
+    (
+        h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT, h.GPUS, h.WEIGHT_DTYPE, h.COMPUTE_DTYPE,
+    ),
 )
 HEADLINES = Table(
     "headlines",
@@ -100,6 +105,9 @@ BOUNDNESS = Table(
         *_PLATFORM,
         h.KV_DTYPE,
         h.COST_MODEL,
+        h.GPUS,
+        h.WEIGHT_DTYPE,
+        h.COMPUTE_DTYPE,
         h.KAPPA_CRIT,
         f.TURN_SHARE,
         f.TOKEN_SHARE,

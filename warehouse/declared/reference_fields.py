@@ -19,6 +19,30 @@ def _figure(name: str, unit: Unit, description: str, can_be: p.Range) -> Field:
     )  # fmt: skip
 
 
+# The numbers of the timing model, and the unit of each.
+NUMBERS = {
+    "linear_fraction": "1", "expert_fraction": "1", "attention_fraction": "1", "hbm_fraction": "1",
+    "matmul_fraction": "1", "layer_s": "s", "token_s": "s", "node_layer_s": "s", "copy_latency_s": "s",
+    "tensor_parallel_bytes_per_s": "bytes/s",
+}  # fmt: skip
+NUMBER = Field(
+    "number", pa.string(), "", "name of a number of the timing model; its unit is in its name, else it is a share",
+    values=tuple(NUMBERS),
+)  # fmt: skip
+VALUE = Field(
+    "value", pa.float64(), "of the metric", "its value", minimum=p.FITTED.low, maximum=p.FITTED.high,
+    why_bounds=p.FITTED.why,
+)  # fmt: skip
+LEAST = _figure("least", "of the metric", "least value that the measurements leave open; NULL where none was fitted",
+                p.FITTED)  # fmt: skip
+MOST = _figure("most", "of the metric", "greatest such value; NULL where the measurements give none", p.FITTED)
+TRUST = Field(
+    "trust", pa.string(), "", "how far the measurements settle it",
+    values=("good", "fair", "lower bound", "weak", "order", "one machine", "measured", "assumed"),
+)  # fmt: skip
+IS_IDENTIFIABLE = Field("is_identifiable", pa.bool_(), "", "whether the measurements settle it within a factor of 1.5")
+POINTS = Field("points", pa.int64(), "1", "measurements that it was fitted on", minimum=1)
+
 RULE = Field("rule", pa.string(), "", "name of the rule of thumb")
 ABOUT = Field(
     "about", pa.string(), "", "what the rule is about: size of a copy, or host memory that is not pinned",

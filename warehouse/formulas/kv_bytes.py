@@ -33,6 +33,8 @@ KV_ELEMENT_BYTES = {
     "fp8": 1.0,
     "int8": quantised_element_bytes(8, GROUP_ELEMENTS, GROUP_BYTES),
     "int4": quantised_element_bytes(4, GROUP_ELEMENTS, GROUP_BYTES),
+    # 16 elements of 4 bits share one scale of 8 bits.
+    "nvfp4": quantised_element_bytes(4, 16, 1),
 }
 
 

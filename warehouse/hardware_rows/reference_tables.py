@@ -52,6 +52,22 @@ MEASUREMENTS = Table(
         h.RATE, h.RATE_UNIT, f.SOURCE,
     ),
 )  # fmt: skip
+FITTED_NUMBERS = Table(
+    "fitted_numbers", "one number of the timing model, of one accelerator or of every other one",
+    ("number", "accelerator"),
+    (
+        r.NUMBER, h.ACCELERATOR.or_null("name of the accelerator; NULL for every one without its own row"), r.VALUE,
+        r.LEAST, r.MOST, r.TRUST, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
+    ),
+)  # fmt: skip
+CALIBRATED = Table(
+    "calibrated", "one number of the timing model as `kappa calibrate` fitted it on one accelerator",
+    ("accelerator", "number"),
+    (
+        h.ACCELERATOR, r.NUMBER, r.VALUE, replace(r.LEAST, nullable=False), replace(r.MOST, nullable=False),
+        r.IS_IDENTIFIABLE, r.POINTS, h.RETRIEVED, f.SOURCE,
+    ),
+)  # fmt: skip
 TRANSFER_RULES = Table(
     "transfer_rules",
     "one rule of thumb about copies: it is no measurement of a machine and never makes a link by itself",
@@ -72,11 +88,13 @@ TRACES = Table(
 )  # fmt: skip
 _TABLES = (
     replace(MODELS, fields=_TYPED_MODELS), INDEXERS, ACCELERATORS, LINKS, replace(PLATFORMS, fields=_TYPED_PLATFORMS),
-    HEADLINES, MEASURED, MEASUREMENTS, TRANSFER_RULES, TRACES, PAPER_MODELS, PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED,
+    HEADLINES, MEASURED, MEASUREMENTS, FITTED_NUMBERS, CALIBRATED, TRANSFER_RULES, TRACES, PAPER_MODELS, PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED,
 )  # fmt: skip
 REFERENCE = {table.name: table for table in _TABLES}
 # Tables that a user may extend in HOME/reference/<name>.csv.
-USER_TABLES = ("models", "indexers", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
+USER_TABLES = ("models", "indexers", "accelerators", "links", "platforms", "headlines", "measured", "measurements",
+    "calibrated",
+)  # fmt: skip
 # Columns that hold a name from another table: `link` a name of `links`.
 NAMES_FROM = {
     "models": ("tokenizer",),
@@ -84,6 +102,8 @@ NAMES_FROM = {
     "headlines": ("model", "accelerator", "link"),
     "indexers": ("model",),
     "measured": ("accelerator", "link"),
+    "fitted_numbers": ("accelerator",),
+    "calibrated": ("accelerator",),
     "paper_models": ("model",),
     "paper_accelerators": ("accelerator",),
     "paper_links": ("link",),
