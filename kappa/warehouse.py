@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from kappa.asking import answers_of
 from pipelines.hardware.questions.question import CritQuestion
-from warehouse.database.engine import checked, matching, read_only
+from warehouse.database.engine import checked, matching, read_only, stream
 from warehouse.declared.fields import BLOCK_TOKENS
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode, KappaError
@@ -17,6 +17,8 @@ from warehouse.home.home import Home, home_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pyarrow as pa
 
     from pipelines.hardware.questions.answer import CritAnswer
     from warehouse.database.engine import Relation
@@ -40,8 +42,8 @@ class Warehouse:
     """One generation of a home folder. Close it, or use it in a `with` statement.
 
     A relation is lazy: `.fetchall()`, `.to_arrow_table()`, `.df()` (pandas) or `.pl()` (polars, where it is installed)
-    computes it. It belongs to this warehouse and ends with it. Only one thread may use a warehouse at a time; each
-    thread opens its own.
+    computes it. It belongs to this warehouse and ends with it. Only one thread may use a warehouse at a time, except
+    for `interrupt`; each thread opens its own.
     """
 
     def __init__(self, home: Home) -> None:
@@ -180,6 +182,26 @@ class Warehouse:
         [(4,)]
         """
         return checked(self._connection, query, dict(parameters or {}))
+
+    def batches(self, query: str, batch_rows: int = 1 << 16, form: str = "parquet") -> pa.RecordBatchReader:
+        """Return the rows of a query in batches, computed as they are read: what `kappa sql` writes.
+
+        Args:
+            query: see `sql`; several statements if only the last one returns rows.
+            batch_rows: rows in a batch, at most.
+            form: `table`, `csv`, `json` or `parquet`: values that it cannot hold are cast.
+
+        Raises:
+            KappaError: DuckDB rejects the query; the message says where it is wrong.
+
+        >>> sum(batch.num_rows for batch in sample.batches("FROM summary", batch_rows=5))
+        16
+        """
+        return stream(self._connection, query, batch_rows, form)
+
+    def interrupt(self) -> None:
+        """Stop the query that runs, from another thread or a signal handler."""
+        self._connection.interrupt()
 
     def crit(self, question: CritQuestion) -> list[CritAnswer]:
         """Return the answers to a question; a workload's use the turns of this generation. See `kappa.crit`.

@@ -52,6 +52,7 @@ class ErrorCode(StrEnum):
     BAD_FILE = "bad-file", "An input file cannot be read as what it is."
     MISNAMED_FILE = "misnamed-file", "A file among a user's own rows has a name that kappa does not read."
     WRONG_KIND = "wrong-kind", "A file is of another kind than the one expected."
+    BAD_CONFIG = "bad-config", "A model's config.json describes no shape that is known here."
     BAD_TOML = "bad-toml", "A tokenizer's TOML file is not usable."
     NOT_TEXT = "not-text", "A text is not UTF-8."
     NO_RECORD = "no-record", "A data set or a file of it holds no usable record."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import errno
 import importlib
 import io
@@ -20,7 +21,7 @@ from warehouse.errors import ErrorCode, KappaError, UsageError, write_code
 from warehouse.masking import MaskedStream, mask_log_records
 from warehouse.versions.installed import package_version
 
-FORMATS = ("table", "csv", "json", "parquet")
+FORMATS = ("table", "markdown", "csv", "json", "parquet")
 
 
 class _Given:
@@ -73,9 +74,27 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage error and exit with code 2."""
-        what, is_split, why = message.partition(": ")
+        what, is_split, why = (message + self._nearest(message)).partition(": ")
         told = (what, why) if is_split else ("this cannot be understood", message)
         self.exit(2, f"error: {UsageError(*told, f'see `{self.prog} --help`', code=ErrorCode.USAGE)}\n")
+
+    def _nearest(self, message: str) -> str:
+        """Return the nearest names of a command, value or option with a slip, as words that follow the message."""
+        choice = re.match(r"argument [^:]*: invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        option = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        if choice:
+            near = difflib.get_close_matches(choice[1], re.findall(r"[\w.-]+", choice[2]), 1)
+        elif option:
+            near = difflib.get_close_matches(option[1], sorted(self.all_options()), 1)
+        else:
+            return ""
+        return f", nearest is {near[0]}" if near else ""
+
+    def all_options(self) -> set[str]:
+        """Return the long options of this parser and of its commands."""
+        options = {name for action in self._actions for name in action.option_strings if name.startswith("--")}
+        groups = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
+        return options.union(*(parser.all_options() for group in groups for parser in group.values()))
 
 
 def build_parser() -> argparse.ArgumentParser:

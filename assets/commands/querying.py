@@ -11,9 +11,8 @@ import pyarrow as pa
 from assets import interrupts
 from assets.commands.output import output_path
 from assets.commands.terminal import chosen_format, write_rows
-from warehouse.database.engine import read_only, stream
+from kappa.warehouse import open_warehouse
 from warehouse.errors import ErrorCode, KappaError, UsageError
-from warehouse.home.home import Home, home_path
 
 BATCH_ROWS = 1 << 16
 
@@ -26,9 +25,9 @@ def sql(options: argparse.Namespace) -> int:
     """
     query, output = _query(options), output_path(options)
     form = chosen_format(options.format, output)
-    with read_only(Home(home_path(options.home)).database()) as connection:
-        interrupts.stop_too(connection.interrupt)
-        reader = stream(connection, query, BATCH_ROWS, form)
+    with open_warehouse(options.home) as warehouse:
+        interrupts.stop_too(warehouse.interrupt)
+        reader = warehouse.batches(query, BATCH_ROWS, form)
         try:
             write_rows(reader, reader.schema, form, output)
         except (OverflowError, pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:

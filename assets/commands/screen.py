@@ -40,7 +40,7 @@ def text_table(data: pa.Table, form: Callable[[object], str] = raw, stream: IO[s
     """
     names = [printable(name) for name in data.column_names]
     columns = [[form(value) for value in column.to_pylist()] for column in data.columns]
-    numeric = [_is_number(kind) for kind in data.schema.types]
+    numeric = [is_number(kind) for kind in data.schema.types]
     if stream is not None and is_terminal(stream):
         return _folded(names, columns, numeric, stream)
     widths = [max(map(len, [name, *column])) for name, column in zip(names, columns, strict=True)]
@@ -51,7 +51,8 @@ def text_table(data: pa.Table, form: Callable[[object], str] = raw, stream: IO[s
     return "\n".join(lines)
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether values of an Arrow type are numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 

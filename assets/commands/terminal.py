@@ -17,12 +17,12 @@ from typing import IO
 import pyarrow as pa
 
 from assets.commands.output import written
-from assets.commands.screen import text_table
+from assets.commands.screen import is_number, text_table
 from warehouse.declared.formats import number, printable, raw
 from warehouse.errors import ErrorCode, KappaError, UsageError
 
 SHOWN_ROWS = 1000
-FORMATS_BY_SUFFIX = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
+FORMATS_BY_SUFFIX = {".txt": "table", ".md": "markdown", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
 # The columns of a query plan, whose values are drawings of many lines.
 EXPLAINED = ["explain_key", "explain_value"]
 _QUOTED = re.compile(r'[",\r\n]')
@@ -56,7 +56,7 @@ def write_rows(
     output: Path | None,
     shown: Callable[[object], str] = raw,
 ) -> None:
-    """Write rows in the format `table`, `csv`, `json` or `parquet` to a file or to standard output.
+    """Write rows in the format `table`, `markdown`, `csv`, `json` or `parquet` to a file or to standard output.
 
     A statement without columns, such as SET, writes nothing. `shown` formats a value of a table.
 
@@ -73,8 +73,20 @@ def write_rows(
             _write_csv(batches, schema, stream)
         elif form == "json":
             _write_json(batches, schema, stream)
+        elif form == "markdown":
+            stream.writelines(f"{line}\n" for line in markdown_lines(batches, schema, shown))
         else:
             _write_table(batches, schema, stream, shown)
+
+
+def write_text(text: str, output: Path | None) -> None:
+    """Write a text and the end of its last line to a file or to standard output.
+
+    Raises:
+        KappaError: the file cannot be written, or standard output is closed.
+    """
+    with _text_output(output) as stream:
+        stream.write(f"{text}\n")
 
 
 @contextlib.contextmanager
@@ -114,6 +126,32 @@ def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[
     for batch in batches:
         columns = [map(_csv_cell, batch.column(n).to_pylist()) for n in range(batch.num_columns)]
         stream.writelines(",".join(row) + "\n" for row in zip(*columns, strict=True))
+
+
+def markdown_lines(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, shown: Callable[[object], str] = raw
+) -> Iterator[str]:
+    r"""Yield the lines of a Markdown table, numbers right-aligned; a value cannot end its cell or begin markup.
+
+    >>> table = pa.table({"name": ["a|b", "<i>"], "n": [1, 22]})
+    >>> list(markdown_lines(table.to_batches(), table.schema))
+    ['| name | n |', '| --- | ---: |', '| a\\|b | 1 |', '| &lt;i> | 22 |']
+    """
+    yield _markdown_row(schema.names)
+    yield "| " + " | ".join("---:" if is_number(kind) else "---" for kind in schema.types) + " |"
+    for batch in batches:
+        columns = [map(shown, batch.column(n).to_pylist()) for n in range(batch.num_columns)]
+        yield from map(_markdown_row, zip(*columns, strict=True))
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(markdown_text(cell) for cell in cells) + " |"
+
+
+def markdown_text(text: str) -> str:
+    """Return a text without markup of its own for Markdown, in one line."""
+    line = printable(text).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"([|*\[\]])", r"\\\1", line)
 
 
 def _csv_cell(value: object) -> str:

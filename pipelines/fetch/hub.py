@@ -127,7 +127,7 @@ class HuggingFaceHub:
         if constants.HF_HUB_OFFLINE:
             return _cached_revision(repo_id)
         guard_client()
-        info = _patiently(repo_id, lambda: HfApi().dataset_info(repo_id, revision="main"))
+        info = patiently(repo_id, lambda: HfApi().dataset_info(repo_id, revision="main"))
         return require_commit(repo_id, info.sha)
 
     def files(self, repo_id: str, revision: str) -> dict[str, RemoteFile]:
@@ -143,7 +143,7 @@ class HuggingFaceHub:
             return [entry for entry in tree if isinstance(entry, RepoFile)]
 
         guard_client()
-        entries = _patiently(repo_id, listing)
+        entries = patiently(repo_id, listing)
         return {e.path: RemoteFile(e.path, e.size, e.lfs.sha256 if e.lfs else None) for e in entries}
 
     def splits(self, repo_id: str, revision: str) -> dict[str, list[str]]:
@@ -154,7 +154,7 @@ class HuggingFaceHub:
         if constants.HF_HUB_OFFLINE:
             return _splits_by_name(list(_cached_files(repo_id, revision)))
         guard_client()
-        builder = _patiently(repo_id, lambda: load_dataset_builder(repo_id, revision=revision))
+        builder = patiently(repo_id, lambda: load_dataset_builder(repo_id, revision=revision))
         prefix = f"hf://datasets/{repo_id}@{revision}/"
         return {
             str(split): [str(address).removeprefix(prefix) for address in addresses]
@@ -165,13 +165,13 @@ class HuggingFaceHub:
         """Download (or find in the cache) and verify size and sha256; discard one bad copy and fetch it again."""
         what = f"{repo_id}/{file.path}"
         for attempt in (1, 2):
-            local = _patiently(what, partial(_download, repo_id, revision, file, is_anew=attempt > 1))
+            local = patiently(what, partial(_download, repo_id, revision, file, is_anew=attempt > 1))
             size, sha256 = local.stat().st_size, sha256_of(local)
             if size == file.bytes and sha256 == (file.sha256 or sha256):
                 return FetchedFile(repo_id, revision, file.path, local, size, sha256)
             if self.is_offline:
                 raise KappaError(f"{what} is damaged in the cache", *_OFFLINE, code=ErrorCode.CACHE_DAMAGED)
-            _patiently(what, partial(forget, local, file.path, file.sha256))
+            patiently(what, partial(forget, local, file.path, file.sha256))
             LOG.warning("%s arrived damaged (try %d of 2)", what, attempt)
         raise KappaError(
             f"{what} arrived damaged twice",
@@ -238,7 +238,7 @@ def _not_cached(repo_id: str) -> KappaError:
 _OFFLINE = ("HF_HUB_OFFLINE is set", "unset it and run again, or use `kappa run --sample`")
 
 
-def _patiently(what: str, call: Callable[[], _T]) -> _T:
+def patiently(what: str, call: Callable[[], _T]) -> _T:
     """Call; on a busy or broken connection retry after doubling waits; raise other failures at once.
 
     Raises:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.hardware.costs import Machine
-from pipelines.hardware.entities import Accelerator, Headline, Link, Measured, Model, Pair, typed
+from pipelines.hardware.entities import SECOND_HAND, Accelerator, Headline, Link, Measured, Model, Pair, typed
 from pipelines.hardware.machines import Sources, by_name, machine_of
 from pipelines.hardware.turn_costs import PERCENTILES, PLATFORM, Platform, order_turns, turn_cost_rows
 from warehouse.declared.fields import BLOCK_TOKENS
@@ -57,7 +57,8 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
     There is a `2n` row for each model whose turns `tokenizer` counts and whose kappa_crit is known. Its block_tokens
     is 1, and also 16 and 256 where both the model and the platform are headlines; those also have rows of cost models
     `attention` and `full`, on every basis except the paper's, which is 2N by definition. Their kappa_crit is NULL,
-    since it differs from turn to turn.
+    since it differs from turn to turn. A model whose bytes per token are not constant (sliding windows, chunks,
+    recurrent states, an indexer) has no kappa_crit: it has these rows and `2n` on the headline platforms, at block 1.
 
     Args:
         turns: Batches with the int64 columns `cached_tokens` (K) and `prefill_tokens` (T, at least 1), any order.
@@ -162,8 +163,11 @@ def _is_headline(pairs: pa.Table, headlines: list[Headline]) -> npt.NDArray[np.b
 
 def _headline_machines(
     hardware: Mapping[str, pa.Table], headlines: list[Headline], tokenizer: str
-) -> list[tuple[Model, dict[Platform, Machine]]]:
-    """Return each headline model of the tokenizer with its machine on each headline platform."""
+) -> list[tuple[Model, dict[Platform, Machine], bool]]:
+    """Return models of the tokenizer with their machine on each headline platform, and whether each is a headline.
+
+    They are the headline models, and those without kappa_crit that are known first-hand.
+    """
     models = by_name(typed(Model, hardware["models"].to_pylist()))
     sources = Sources(
         models,
@@ -171,26 +175,30 @@ def _headline_machines(
         by_name(typed(Link, hardware["links"].to_pylist())),
         typed(Measured, hardware["measured"].to_pylist()),
     )
-    chosen = [models[row.model] for row in headlines if row.model]
+    shown = dict.fromkeys(row.model for row in headlines if row.model)
+    varying = (name for name, row in models.items() if row.kv_bytes_per_token is None and row.confidence != SECOND_HAND)
+    chosen = [models[name] for name in dict.fromkeys([*shown, *varying])]
     pairs = [
         Pair(row.accelerator, row.link, row.basis)
         for row in headlines
         if row.accelerator and row.link and row.basis and row.basis != "paper"
     ]
     return [
-        (model, {(p.accelerator, p.link, p.basis): machine_of(sources, p, model) for p in pairs})
+        (model, {(p.accelerator, p.link, p.basis): machine_of(sources, p, model) for p in pairs}, model.model in shown)
         for model in chosen
         if model.tokenizer == tokenizer
     ]
 
 
 def _turn_cost_rows(
-    cached: Ints, prefill: Ints, machines: list[tuple[Model, dict[Platform, Machine]]]
+    cached: Ints, prefill: Ints, machines: list[tuple[Model, dict[Platform, Machine], bool]]
 ) -> Iterator[dict[str, object]]:
     context = np.sort(cached + prefill)
     for block in BLOCK_TOKENS:
         turns = order_turns(cached, prefill, block)
-        for model, of_platform in machines:
+        for model, of_platform, is_headline in machines:
+            if block != 1 and not is_headline:
+                continue
             over = len(context) - int(np.searchsorted(context, model.max_context_tokens, side="right"))
             names = {"block_tokens": block, "over_context_turn_share": over / len(context)}
             yield from (names | row for row in turn_cost_rows(turns, model, of_platform))

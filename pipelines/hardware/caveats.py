@@ -21,6 +21,18 @@ def context_caveats(model: Model, context_tokens: int) -> list[str]:
     return [f"K + T = {context_tokens:,} is beyond the context of {model.model}, {longest:,} tokens"]
 
 
+def pool_caveats(pool_tokens: int | None, context_tokens: int) -> list[str]:
+    """Return a sentence where the KV pool of the question does not hold the turn.
+
+    Args:
+        pool_tokens: The pool; None where it is not in the question.
+        context_tokens: K + T, and what is generated.
+    """
+    if pool_tokens is None or pool_tokens >= context_tokens:
+        return []
+    return [f"the pool of {pool_tokens:,} tokens does not hold the {context_tokens:,} of this turn: no engine runs it"]
+
+
 def tensor_parallel_caveats(model: Model, tensor_parallel: int) -> list[str]:
     """Return sentences on how the heads divide over the GPUs: unevenly, or with repeated key-value heads.
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+# The confidence of a row that was quoted and never read at its origin.
+SECOND_HAND = "secondary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +256,7 @@ class KappaCrit:
     kappa_m_flop_per_byte: float | None
     kappa_hw_byte_per_flop: float
     kappa_crit: float | None
+    tokenizer: str
     tensor_parallel: int
     weight_dtype: str
     compute_dtype: str

@@ -131,7 +131,15 @@ def kappa_crit_rows(
                 found = ratios(model, machine, kv_dtype)
             m, crit = _times(found.kappa_m, factor), _times(found.kappa_crit, factor)
             yield KappaCrit(
-                name, platform.accelerator, platform.link, platform.basis, kv_dtype, m, found.kappa_hw, crit
+                model=name,
+                accelerator=platform.accelerator,
+                link=platform.link,
+                basis=platform.basis,
+                kv_dtype=kv_dtype,
+                kappa_m_flop_per_byte=m,
+                kappa_hw_byte_per_flop=found.kappa_hw,
+                kappa_crit=crit,
+                tokenizer=model.tokenizer,
             )
 
 

@@ -5,6 +5,7 @@ The formulae are in `costs` and `serving`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from pipelines.hardware.entities import Model
 from warehouse.formulas import kappa, serving
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 _GRID = 4096
 
 
@@ -90,7 +92,7 @@ class TurnCosts:
 
     Attributes:
         cached_tokens: K in whole blocks; `prefill_tokens` is T with the remainder.
-        faster: load or recompute; None where K in whole blocks is 0.
+        faster: load or recompute; None where K in whole blocks is 0, neither where a KV pool does not hold the turn.
     """
 
     cost_model: str | None
@@ -146,14 +148,14 @@ def turn_answer(setting: Setting, cached_tokens: int, prefill_tokens: int, block
         ttft_floor_s=max(load, compute or 0.0),
         requests_per_s=serving.requests_per_s(setting.machine.bytes_per_s, of_gpu) if loaded else None,
     )
-    return turn if compute is None else _compared(setting, turn, compute)
+    return turn if compute is None else _compared(setting, turn, compute, block)
 
 
-def _compared(setting: Setting, turn: TurnCosts, compute: float) -> TurnCosts:
+def _compared(setting: Setting, turn: TurnCosts, compute: float, block: int) -> TurnCosts:
     cached, prefill, load = turn.cached_tokens, turn.prefill_tokens, turn.transfer_s
     again = float(setting.recompute_s(float(cached), float(prefill)))
     overhead = load / compute * setting.as_printed
-    pays = loading_pays(setting, prefill)
+    pays = loading_pays(setting, prefill, block)
     return replace(
         turn,
         kappa_crit_here=turn.kappa_ratio / overhead if overhead else None,
@@ -172,15 +174,16 @@ def _compared(setting: Setting, turn: TurnCosts, compute: float) -> TurnCosts:
     )
 
 
-def loading_pays(setting: Setting, prefill_tokens: int) -> Pays:
-    """Return the K for which loading is faster than recomputing, up to the model's context.
+def loading_pays(setting: Setting, prefill_tokens: int, block: int = 1) -> Pays:
+    """Return the K in whole blocks for which loading is faster than recomputing, up to the model's context.
 
     Args:
         setting: Model, machine and cost model.
-        prefill_tokens: T, at least 1.
+        prefill_tokens: T, at least 1; with the tokens of an incomplete block, which are recomputed anyway.
+        block: Tokens in a block. A K below one block is never loaded, so that nothing is `always` faster above 1.
     """
-    limit = setting.model.max_context_tokens
-    ranges = paying_ranges(setting, prefill_tokens)
+    limit = setting.model.max_context_tokens // block * block
+    ranges = paying_ranges(setting, prefill_tokens, block)
     on = ranges[-1][0] if ranges and ranges[-1][1] == limit else None
     told = [f"{first}-{'' if last == limit else last}" for first, last in ranges]
     return Pays(_word(ranges, limit), on, ", ".join(told) or None)
@@ -197,33 +200,39 @@ def _word(ranges: list[tuple[int, int]], limit: int) -> str:
     return "up to" if first == 1 else "in ranges"
 
 
-def paying_ranges(setting: Setting, prefill_tokens: int) -> list[tuple[int, int]]:
-    """Return the first and last K of each range where loading is faster than recomputing, within the context.
+def paying_ranges(setting: Setting, prefill_tokens: int, block: int = 1) -> list[tuple[int, int]]:
+    """Return the first and last K in whole blocks of each range where loading is faster, within the context.
 
     Ends are found by bisection between two points of a fine grid, since windows and floors have no closed form; for
     full attention there is one range, from `serving.crossover_cached_tokens`, rounded up. A range between two points
     of the grid, 0.3 % apart, is missed.
     """
-    limit = setting.model.max_context_tokens
-    grid = np.unique(np.geomspace(1, limit, _GRID).round().astype(np.int64))
-    pays = _pays(setting, grid.astype(np.float64), prefill_tokens)
+    blocks = setting.model.max_context_tokens // block
+    if not blocks:
+        return []
+    grid = np.unique(np.geomspace(1, blocks, _GRID).round().astype(np.int64))
+
+    def is_faster(count: Ints) -> npt.NDArray[np.bool_]:
+        return _pays(setting, (count * block).astype(np.float64), prefill_tokens)
+
+    pays = is_faster(grid)
     firsts = [int(grid[0])] if pays[0] else []
     lasts = []
     for place in np.flatnonzero(pays[1:] != pays[:-1]):
-        end = _end(setting, prefill_tokens, int(grid[place]), int(grid[place + 1]))
+        end = _end(is_faster, int(grid[place]), int(grid[place + 1]))
         if pays[place]:
             lasts.append(end)
         else:
             firsts.append(end + 1)
-    return list(zip(firsts, [*lasts, limit], strict=False))
+    return [(first * block, last * block) for first, last in zip(firsts, [*lasts, blocks], strict=False)]
 
 
-def _end(setting: Setting, prefill_tokens: int, low: int, high: int) -> int:
-    """Return the last K with the same answer as `low`, where `high` has the other answer."""
-    (of_low,) = _pays(setting, np.array([float(low)]), prefill_tokens)
+def _end(is_faster: Callable[[Ints], npt.NDArray[np.bool_]], low: int, high: int) -> int:
+    """Return the last number of blocks with the same answer as `low`, where `high` has the other answer."""
+    (of_low,) = is_faster(np.array([low]))
     while high - low > 1:
         middle = (low + high) // 2
-        is_alike = _pays(setting, np.array([float(middle)]), prefill_tokens)[0] == of_low
+        is_alike = is_faster(np.array([middle]))[0] == of_low
         low, high = (middle, high) if is_alike else (low, middle)
     return low
 

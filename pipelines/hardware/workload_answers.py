@@ -84,7 +84,7 @@ def workload_answer(setting: Setting, cached_tokens: Ints, prefill_tokens: Ints,
         rate = np.array([setting.machine.bytes_per_s])
         found = needed_shares(turns, of_gpu, compute / setting.as_printed, rate)
         shares = {name: float(values[0]) for name, values in found.items()}
-    at = {label: _at(setting, turns, label, load, compute, shares) for label in QUANTILES}
+    at = {label: _at(setting, turns, label, load, compute, shares, block) for label in QUANTILES}
     return WorkloadCosts(
         cost_model=setting.cost_model,
         turns=len(load),
@@ -111,14 +111,20 @@ def nearest_rank(values: Floats, share: float) -> int:
 
 
 def _at(  # noqa: PLR0913, PLR0917 - one percentile of everything
-    setting: Setting, turns: OrderedTurns, label: str, load: Floats, compute: Floats | None, shares: dict[str, float]
+    setting: Setting,
+    turns: OrderedTurns,
+    label: str,
+    load: Floats,
+    compute: Floats | None,
+    shares: dict[str, float],
+    block: int,
 ) -> AtPercentile:
     share = QUANTILES[label]
     place = nearest_rank(load if compute is None else load + compute, share)
     once, of_gpu = costs.kv_bytes(setting.model, turns.cached, setting.kv_dtype), setting.loaded_bytes(turns.cached)
     needed = [None if compute is None else float(np.quantile(held / compute, share)) for held in (once, of_gpu)]
     prefill = int(turns.prefill[nearest_rank(turns.prefill, share)])
-    pays = Pays() if compute is None else loading_pays(setting, prefill)
+    pays = Pays() if compute is None else loading_pays(setting, prefill, block)
     return AtPercentile(
         pcie_overhead=shares.get(f"pcie_overhead_{label}"),
         needed_bytes_per_s=needed[0],

@@ -22,10 +22,21 @@ if TYPE_CHECKING:
 
 MEMORY_LIMIT = "1GB"
 THREADS = 2
+# What a query may set: how values are ordered, computed with and shown. DuckDB refuses every other setting in every
+# form (SET, RESET, PRAGMA, CALL): those of memory, threads and files, and the lock itself.
+_ALLOWED_SETTINGS = (
+    "TimeZone", "Calendar", "default_order", "default_null_order", "null_order", "default_collation",
+    "integer_division", "ieee_floating_point_ops", "order_by_non_integer_literal", "preserve_insertion_order",
+    "scalar_subquery_error_on_multiple_rows", "pivot_limit", "explain_output", "errors_as_json",
+)  # fmt: skip
 # The remedy of an error, by a pattern of DuckDB's message; the first match wins.
 _REMEDIES = tuple(
     (re.compile(words), remedy)
     for words, remedy in (
+        (
+            r"configuration (option|has been locked)",
+            "memory, threads and files are fixed; TimeZone, default_order and their like, and variables, may be set",
+        ),
         (r"read-only mode", "the warehouse is read only; --output writes the rows of a query"),
         (r"^Permission", "`kappa sql` reads the tables of the warehouse alone; --output writes rows"),
         (
@@ -68,7 +79,12 @@ def read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     import duckdb  # noqa: PLC0415 - half a second
 
     with spilling() as folder:
-        config = _limits() | {"enable_external_access": False, "temp_directory": folder}
+        config = _limits() | {
+            "enable_external_access": False,
+            "temp_directory": folder,
+            "allowed_configs": [*_ALLOWED_SETTINGS],
+            "lock_configuration": True,
+        }
         try:
             connection = duckdb.connect(str(path), read_only=True, config=config)
         except duckdb.Error as error:

@@ -43,7 +43,7 @@ TEXT_AGAINST_CHAT = view(
 KAPPA_RATIO_BY_TURN = view(
     "kappa_ratio_by_turn", "all turns of a series with one turn_index", (*SERIES, "turn_index"),
     (*SERIES_FIELDS, f.TURN_INDEX, f.TURNS, f.CACHED_TOKENS_MEAN, f.PREFILL_TOKENS_MEAN,
-     f.KAPPA_RATIO_P25, f.KAPPA_RATIO_P50, f.KAPPA_RATIO_P75),
+     f.KAPPA_RATIO_P25, f.KAPPA_RATIO_P50, f.KAPPA_RATIO_P75, f.KAPPA_RATIO_P90),
 )  # fmt: skip
 SESSION_TOTALS = view(
     "session_totals", "one session counted one way by one tokenizer", (*SERIES, "session_id"),

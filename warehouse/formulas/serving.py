@@ -81,6 +81,18 @@ def requests_per_s(bytes_per_s: float, kv_bytes_per_request: float) -> float:
     return bytes_per_s / kv_bytes_per_request if kv_bytes_per_request > 0 else math.inf
 
 
+@formula("floor(pool_tokens::DOUBLE / context_tokens)")
+def pool_requests(pool_tokens: float, context_tokens: float) -> float:
+    """Return how many requests of `context_tokens` tokens a KV pool holds at once: floor(pool / context).
+
+    Source: derivation: a request keeps the KV of its K + T and of what it generates until it ends.
+
+    >>> pool_requests(18144, 8200), pool_requests(18144, 20000)
+    (2.0, 0.0)
+    """
+    return float(math.floor(pool_tokens / context_tokens))
+
+
 @formula("2 * layer_params::DOUBLE + flops_per_pair::DOUBLE * (cached_tokens + 1) / 2")
 def recompute_flops_per_token(cached_tokens: float, layer_params: float, flops_per_pair: float) -> float:
     """Return FLOP per cached token to recompute K tokens instead of loading them: 2 N_layers + alpha (K + 1) / 2.

@@ -43,6 +43,9 @@ _BOUNDS = (
     Bound("pinned_to_device_bytes_per_s", "link.peak_bytes_per_s", _NOISE),
     Bound("pinned_to_host_bytes_per_s", "link.peak_bytes_per_s", _NOISE),
 )
+# Dense bf16 FLOP a joule at the TDP. The best of `accelerators` reaches 2.3e12; figures with sparsity begin at 2.8e12
+# (H100 SXM), 4.2e12 (H100 NVL) and 4.3e12 (H100 PCIe).
+MOST_FLOP_PER_J = 3.5e12
 
 
 def figure(values: Values, column: str) -> float | None:
@@ -58,4 +61,13 @@ def contradiction(values: Values) -> Broken:
         if value is not None and bound is not None and value > factor * bound:
             times = "" if factor == 1 else f"{factor:g} x "
             return column, f"{value:g} is above {times}{other}, {bound:g}"
-    return broken_shape(values) if "full_attention_layers" in values else None
+    return _sparse_as_dense(values) or (broken_shape(values) if "full_attention_layers" in values else None)
+
+
+def _sparse_as_dense(values: Values) -> Broken:
+    """Return the dense peak of an accelerator that draws less power than any such peak needs, and why."""
+    dense, power = figure(values, "dense_bf16_flop_per_s"), figure(values, "tdp_w")
+    if dense is None or power is None or dense <= MOST_FLOP_PER_J * power:
+        return None
+    why = f"{dense:g} is above {MOST_FLOP_PER_J:g} FLOP/s a watt of tdp_w, {power:g}: is it the peak with sparsity?"
+    return "dense_bf16_flop_per_s", why

@@ -43,8 +43,15 @@ measured AS (
     UNION ALL SELECT workload, NULL, NULL, NULL, NULL, 'records', 'count', sum(records) FROM sources GROUP BY workload
 ),
 on_paper AS (SELECT * FROM kappa_crit WHERE basis = 'paper' AND kv_dtype = 'bf16'),
+-- The text of the paper computes these two from other inputs than its tables.
+of_text AS (
+    SELECT 'llama-3.1-405b/h100-sxm/' || link AS statistic, kappa_crit(kappa_m(810e9, 516e3), kappa_hw(rate, 2000e12)) AS value
+    FROM (VALUES ('pcie5-x16', 64e9), ('vllm-0.10.1-lmcache-0.3.5', 15e9)) AS links(link, rate)
+),
 computed AS (
     SELECT 'kappa_crit' AS metric, model || '/' || accelerator || '/' || link AS statistic, kappa_crit AS value FROM on_paper
+    WHERE model || '/' || accelerator || '/' || link NOT IN (SELECT statistic FROM of_text)
+    UNION ALL SELECT 'kappa_crit', statistic, value FROM of_text
     UNION ALL SELECT DISTINCT 'kappa_m_flop_per_byte', model || '//', kappa_m_flop_per_byte FROM on_paper
     UNION ALL SELECT 'kv_bytes_per_token', model || '//', kv_bytes_per_token FROM models
     UNION ALL SELECT DISTINCT 'kappa_hw_byte_per_flop', '/' || accelerator || '/' || link, kappa_hw_byte_per_flop FROM on_paper

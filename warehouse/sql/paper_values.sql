@@ -1,5 +1,5 @@
 -- Every number that the paper prints, and the value that reproduces it. A workload's figure needs its full set.
--- `worked` holds values with other inputs than the paper's tables, and values to compare with a measurement.
+-- `worked` holds values that no table has: shares, tokens an iteration, and values to compare with a measurement.
 CREATE VIEW paper_values AS
 WITH on_paper AS (SELECT * FROM kappa_crit WHERE basis = 'paper' AND kv_dtype = 'bf16'),
 crit_at_15 AS (
@@ -34,12 +34,9 @@ powers AS (
     UNION ALL SELECT 'max', workload, 700 FROM transfers
 ),
 worked AS (
-    SELECT 'kappa_crit' AS metric, 'llama-3.1-405b/h100-sxm/pcie5-x16' AS statistic, NULL AS workload,
-        kappa_crit(kappa_m(810e9, 516e3), kappa_hw(64e9, 2000e12)) AS value
-    UNION ALL SELECT 'kappa_crit', 'llama-3.1-405b/h100-sxm/vllm-0.10.1-lmcache-0.3.5', NULL,
-        kappa_crit(kappa_m(810e9, 516e3), kappa_hw(15e9, 2000e12))
-    UNION ALL SELECT 'attention_share', model || '//', NULL,
+    SELECT 'attention_share' AS metric, model || '//' AS statistic, NULL AS workload,
         attention_flops(attended_pairs(0, 65536), attention_flops_per_token_pair) / (65536 * flops_per_token(printed_params))
+            AS value
     FROM models JOIN (
         VALUES ('llama-3.1-70b', 70e9), ('llama-3.1-405b', 405e9), ('qwen3-235b-a22b', 22e9)
     ) AS paper(model, printed_params) USING (model)

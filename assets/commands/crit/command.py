@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 import pyarrow as pa
 
-from assets.commands.crit.lines import confidence_cell
-from assets.commands.crit.text import answer_text
+from assets.commands.crit.table import CRIT, table_text, wrapped
+from assets.commands.crit.text import View, answer_text
 from assets.commands.output import output_path
-from assets.commands.terminal import chosen_format, write_rows
+from assets.commands.terminal import chosen_format, write_rows, write_text
 from kappa.asking import answers_of
-from pipelines.hardware import caveats
 from pipelines.hardware.bandwidth import parse_bytes_per_s
 from pipelines.hardware.machines import SUSTAINED_FRACTION_DENSE, SUSTAINED_FRACTION_MOE
 from pipelines.hardware.questions.answer import CritRow, arrow_schema, flat_row
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import CritQuestion, one_by_one
 from warehouse.declared.formats import cell
 from warehouse.home.home import Home, home_path
 
 COLUMNS = arrow_schema(CritRow)
-# The columns shown on a terminal; `confidence` combines all rows that were used.
-SHOWN = pa.schema([*[COLUMNS.field(n) for n in range(9)], pa.field("confidence", pa.string())])
 
 
 def crit(options: argparse.Namespace) -> int:
@@ -37,11 +34,9 @@ def crit(options: argparse.Namespace) -> int:
     chosen = chosen_format(options.format, output)
     found = answers_of(question, home, Home(home).database)
     rows = [answer for answer in found if isinstance(answer, CritRow)]
-    if chosen == "table" and output is None:
-        if rows:
-            shown = [asdict(row) | {"confidence": confidence_cell(row)} for row in rows]
-            write_rows(pa.Table.from_pylist(shown, schema=SHOWN).to_batches(), SHOWN, chosen, output, cell)
-        print(_legend(rows, question.sustained_fraction) if rows else answer_text(found))
+    if chosen == "markdown" or (chosen == "table" and output is None):
+        view = View(len(one_by_one(question)) > 1, options.wide, chosen == "markdown")
+        write_text(_crit_text(rows, question, view) if rows else answer_text(found, view), output)
         return 0
     table = pa.Table.from_pylist([flat_row(question, answer) for answer in found], schema=COLUMNS if rows else None)
     write_rows(table.to_batches(), table.schema, chosen, output, cell)
@@ -56,12 +51,18 @@ def question_of(options: argparse.Namespace) -> CritQuestion:
     """
     named = {"bandwidth_bytes_per_s": "bandwidth", "chunk_tokens": "chunk"}
     given = {field.name: getattr(options, named.get(field.name, field.name)) for field in fields(CritQuestion)}
-    return CritQuestion(
-        **given | {"bandwidth_bytes_per_s": parse_bytes_per_s(options.bandwidth) if options.bandwidth else None}
-    )
+    given["bandwidth_bytes_per_s"] = parse_bytes_per_s(options.bandwidth) if options.bandwidth else None
+    return CritQuestion(**{name: value for name, value in given.items() if value is not None})
 
 
-def _legend(rows: Sequence[CritRow], fraction: float | None) -> str:
+def _crit_text(rows: Sequence[CritRow], question: CritQuestion, view: View) -> str:
+    table = table_text(rows, CRIT, is_wide=view.is_wide, is_markdown=view.is_markdown)
+    legend = _legend(rows, question.sustained_fraction)
+    lines = (wrapped(line, is_wide=view.is_wide, is_markdown=view.is_markdown) for line in legend)
+    return "\n".join([table, *lines])
+
+
+def _legend(rows: Sequence[CritRow], fraction: float | None) -> list[str]:
     bases = {row.basis for row in rows}
     lines = [
         "kappa_crit: above this kappa_ratio (cached over new tokens) the accelerator waits for the link; cost model 2n."
@@ -80,11 +81,9 @@ def _legend(rows: Sequence[CritRow], fraction: float | None) -> str:
     lines += _unknown(rows)
     if any(row.is_tokenizer_proxy for row in rows):
         lines.append("is_tokenizer_proxy: the model has another vocabulary; workloads are joined by llama-3.1 counts.")
-    warnings = [text for row in rows for text in caveats.apart(row.warnings)]
-    lines += [f"note: {text}" for text in dict.fromkeys(warnings)]
     lines.append("`kappa sql 'FROM models'` lists all models; nothing named shows the headline ones.")
     lines.append("A turn: --cached-tokens K --new-tokens T; a workload of the home folder: --workload NAME.")
-    return "\n".join(lines)
+    return lines
 
 
 def _unknown(rows: Sequence[CritRow]) -> list[str]:

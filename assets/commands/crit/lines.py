@@ -22,6 +22,7 @@ class Line(NamedTuple, Generic[A]):
     label: str
     value: Callable[[A], object]
     cell: Callable[[A], str]
+    is_stacked: bool = False
 
 
 def words(value: str | None) -> str:
@@ -80,7 +81,7 @@ def _line(label: str, value: Callable[[A], V], form: Callable[[V], str]) -> Line
 
 
 TURN: list[Line[TurnAnswer]] = [
-    _line("pcie overhead (t_PCIe / t_GPU)", lambda turn: turn.pcie_overhead, number),
+    _line("overhead (load / t_GPU)", lambda turn: turn.pcie_overhead, number),
     _line("memory bound", lambda turn: turn.is_memory_bound, yes_or_no),
     _line("kappa_crit at this K and T", lambda turn: turn.kappa_crit_here, number),
     _line("TTFT, load then compute", lambda turn: turn.ttft_s, seconds),
@@ -91,11 +92,12 @@ TURN: list[Line[TurnAnswer]] = [
     _line("TTFT is never below", lambda turn: turn.ttft_floor_s, seconds),
     _line("computing K again instead", lambda turn: turn.recompute_s, seconds),
     _line("load or recompute", lambda turn: turn.faster, words),
-    Line("loading is faster", lambda turn: turn.load_pays, pays),
+    Line("loading is faster", lambda turn: turn.load_pays, pays, is_stacked=True),
     _line("compute bound from a link of", lambda turn: turn.link_needed_bytes_per_s, rate),
     _line("bytes to load", lambda turn: turn.kv_bytes, lambda value: scaled(value, "B")),
     _line("requests/s that the link carries", lambda turn: turn.requests_per_s, number),
     _line("writing new KV back", lambda turn: turn.write_back_s, seconds),
+    _line("requests that the pool holds", lambda turn: turn.pool_requests, number),
     _line("T_sched, new tokens an iteration", lambda turn: turn.scheduled_tokens, number),
     _line("energy, all GPUs", lambda turn: turn.energy_j, lambda value: scaled(value, "J")),
     _line("average power, all GPUs", lambda turn: turn.average_power_w, lambda value: scaled(value, "W")),
@@ -131,6 +133,7 @@ def _when(p: str, prefill_tokens: int) -> Line[WorkloadAnswer]:
         f"  at T = {prefill_tokens:,} ({p})",
         lambda workload: workload.percentiles()[p].load_pays,
         lambda workload: pays(workload.percentiles()[p]),
+        is_stacked=True,
     )
 
 
@@ -142,10 +145,10 @@ def workload_lines(workload: WorkloadAnswer) -> list[Line[WorkloadAnswer]]:
         _line("memory-bound tokens", lambda of: of.memory_bound_token_share, percent),
         _line("memory-bound time", lambda of: of.memory_bound_time_share, percent),
         _line("share of time in transfer", lambda of: of.transfer_time_share, percent),
-        *(_at(f"pcie overhead, {p}", p, lambda of: of.pcie_overhead, number) for p in at),
+        *(_at(f"overhead (load / t_GPU), {p}", p, lambda of: of.pcie_overhead, number) for p in at),
         *(line for p in at for line in _split(p, is_load_alone=is_load_alone)),
         *(_at(f"compute bound from, {p}", p, lambda of: of.link_needed_bytes_per_s, rate) for p in at),
-        _line("loading is faster (turns that reuse)", lambda of: of.load_is_faster_share, percent),
+        _line("loading is faster (reusing turns)", lambda of: of.load_is_faster_share, percent),
         *(_when(p, of.prefill_tokens) for p, of in at.items()),
         _line("requests/s that the link carries", lambda of: of.requests_per_s, number),
         _line("turns beyond the model's context", lambda of: of.over_context_turn_share, percent),

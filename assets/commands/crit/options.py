@@ -7,9 +7,9 @@ import argparse
 
 def add_crit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `kappa crit`; without K and T or a workload it prints only kappa_crit."""
-    parser.add_argument("--model", metavar="M")
-    parser.add_argument("--accelerator", metavar="A")
-    parser.add_argument("--link", metavar="L")
+    _add_several(parser, "--model", "M", "a name, a repository of the Hub, or the path of a config.json")
+    _add_several(parser, "--accelerator", "A", "a GPU")
+    _add_several(parser, "--link", "L", "the way between host memory and GPU")
     parser.add_argument("--basis", type=str.lower, choices=("paper", "physical", "measured"))
     parser.add_argument("--bandwidth", metavar="B", help="use this bandwidth of one direction, such as 15GB/s")
     parser.add_argument(
@@ -18,10 +18,9 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         help="share of the dense peak that prefill sustains, above 0 to 1 (default: 0.55, mixtures of experts 0.25)",
     )
-    parser.add_argument("--kv-dtype", metavar="D", help="bf16, fp8, or int8 and int4 with their scales")
-    parser.add_argument(
-        "--tensor-parallel", metavar="N", type=int, default=1, help="GPUs that share each layer, each with its own link"
-    )
+    _add_several(parser, "--kv-dtype", "D", "bf16, fp8, or int8 and int4 with their scales")
+    _add_several(parser, "--tensor-parallel", "N", "GPUs that share each layer, each with its own link", int)
+    parser.add_argument("--wide", action="store_true", help="all columns; else as many as fit into 100 characters")
     question = parser.add_argument_group("a turn or a workload")
     question.add_argument(
         "--cached-tokens", metavar="K", type=int, help="cached tokens of one turn; needs --new-tokens"
@@ -46,8 +45,21 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     )
     more.add_argument("--tier-share", metavar="S", type=float, help="that part, 0 to 1 (default: 1)")
     more.add_argument("--output-tokens", metavar="N", type=int, help="tokens generated: adds the time to write back")
-    more.add_argument("--pool-tokens", metavar="N", type=int, help="tokens that the KV pool holds: adds T_sched")
+    more.add_argument(
+        "--pool-tokens",
+        metavar="N",
+        type=int,
+        help="tokens that the KV pool holds: adds T_sched, and the requests that fit",
+    )
     more.add_argument(
         "--idle-w", metavar="W", type=float, help="power of one GPU while loading; with --busy-w adds the energy"
     )
     more.add_argument("--busy-w", metavar="W", type=float, help="power of one GPU while computing")
+
+
+def _add_several(
+    parser: argparse.ArgumentParser, name: str, metavar: str, words: str, kind: type[str | int] = str
+) -> None:
+    """Add an option that may be repeated: each combination of the values is answered."""
+    words = f"{words} (may be repeated)"
+    parser.add_argument(name, action="append", metavar=metavar, type=kind, help=words)

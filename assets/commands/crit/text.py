@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-import pyarrow as pa
-
-from assets.commands.crit.lines import (
-    TURN,
-    A,
-    Line,
-    confidence_cell,
-    confidence_words,
-    pays,
-    rate,
-    seconds,
-    words,
-    workload_lines,
-)
-from assets.commands.screen import text_table
+from assets.commands.crit.lines import TURN, A, Line, confidence_words, rate, workload_lines
+from assets.commands.crit.table import LOAD_ALONE, Column, table_text, wrapped
+from assets.commands.crit.table import TURN as TURN_COLUMNS
+from assets.commands.crit.table import WORKLOAD as WORKLOAD_COLUMNS
 from pipelines.hardware import caveats
 from pipelines.hardware.questions.answer import CritAnswer, TurnAnswer, WorkloadAnswer
-from warehouse.declared.formats import number, percent, yes_or_no
+from warehouse.declared.formats import number, percent
 from warehouse.declared.formats import quantity as scaled
 
 MOST_BLOCKS = 3
-LOAD_ALONE = "load alone"
 COST_MODELS = {
     "2n": "2 x active parameters a new token",
     "attention": "layers, one head, and attention over the cached context",
@@ -34,70 +23,54 @@ COST_MODELS = {
 }
 
 
-# The columns of the table of many answers: heading and cell.
-_TURN: list[tuple[str, Callable[[TurnAnswer], str]]] = [
-    ("kappa_crit here", lambda turn: number(turn.kappa_crit_here)),
-    ("pcie overhead", lambda turn: number(turn.pcie_overhead)),
-    ("memory bound", lambda turn: yes_or_no(turn.is_memory_bound)),
-    ("load", lambda turn: seconds(turn.transfer_s)),
-    ("compute", lambda turn: seconds(turn.compute_s)),
-    ("TTFT", lambda turn: seconds(turn.ttft_s)),
-    ("faster", lambda turn: words(turn.faster)),
-    ("loading is faster", pays),
-    ("link needed", lambda turn: rate(turn.link_needed_bytes_per_s)),
-]
-_WORKLOAD: list[tuple[str, Callable[[WorkloadAnswer], str]]] = [
-    ("kappa_crit", lambda of: number(of.kappa_crit)),
-    ("bound turns", lambda of: percent(of.memory_bound_turn_share)),
-    ("bound tokens", lambda of: percent(of.memory_bound_token_share)),
-    ("bound time", lambda of: percent(of.memory_bound_time_share)),
-    ("overhead p50", lambda of: number(of.p50.pcie_overhead)),
-    ("p99", lambda of: number(of.p99.pcie_overhead)),
-    ("TTFT p50", lambda of: seconds(of.p50.ttft_s)),
-    ("p99", lambda of: seconds(of.p99.ttft_s)),
-    ("link needed p50", lambda of: rate(of.p50.link_needed_bytes_per_s)),
-    ("p90", lambda of: rate(of.p90.link_needed_bytes_per_s)),
-    ("p99", lambda of: rate(of.p99.link_needed_bytes_per_s)),
-]
+@dataclass(frozen=True, slots=True)
+class View:
+    """How answers are shown.
+
+    Attributes:
+        is_one_table: One table for any number of answers, since the question names several things.
+        is_wide: All columns, and lines as long as they are; else within `table.WIDTH`.
+        is_markdown: Markdown, always one table.
+    """
+
+    is_one_table: bool = False
+    is_wide: bool = False
+    is_markdown: bool = False
 
 
-def answer_text(found: Sequence[CritAnswer]) -> str:
-    """Return the answers as text: a block for each model and platform, or a table if there are more than three."""
+def answer_text(found: Sequence[CritAnswer], view: View) -> str:
+    """Return the answers as text: a block for each model and platform, or one table; see `View`."""
     turns = [answer for answer in found if isinstance(answer, TurnAnswer)]
     if turns:
-        return _text(turns, _TURN, lambda _: TURN, _turn_words)
+        return _text(turns, TURN_COLUMNS, lambda _: TURN, _turn_words, view)
     workloads = [answer for answer in found if isinstance(answer, WorkloadAnswer)]
-    return _text(workloads, _WORKLOAD, workload_lines, _workload_words)
+    return _text(workloads, WORKLOAD_COLUMNS, workload_lines, _workload_words, view)
 
 
 def _text(
     found: Sequence[A],
-    columns: list[tuple[str, Callable[[A], str]]],
+    columns: Sequence[Column[A]],
     lines: Callable[[A], list[Line[A]]],
     subject: Callable[[Sequence[A]], str],
+    view: View,
 ) -> str:
     blocks: dict[tuple[str, ...], list[A]] = {}
     for answer in found:
         blocks.setdefault(_about(answer), []).append(answer)
-    if len(blocks) > MOST_BLOCKS:
-        return f"{subject(found)}\n\n{_table(found, columns)}\n\n{_legend(found)}"
-    return "\n\n".join([*(_block(block, lines(block[0]), subject(block)) for block in blocks.values()), _legend(found)])
+    legend = "\n".join(_prose(line, view) for line in _legend(found))
+    if view.is_one_table or view.is_markdown or len(blocks) > MOST_BLOCKS:
+        table = table_text(found, columns, is_wide=view.is_wide, is_markdown=view.is_markdown)
+        return f"{_prose(subject(found), view)}\n{table}\n\n{legend}"
+    drawn = (_block(block, lines(block[0]), subject(block), view) for block in blocks.values())
+    return "\n\n".join([*drawn, legend])
+
+
+def _prose(line: str, view: View) -> str:
+    return wrapped(line, is_wide=view.is_wide, is_markdown=view.is_markdown)
 
 
 def _about(answer: A) -> tuple[str, ...]:
     return answer.model, answer.accelerator, answer.link, answer.basis, answer.kv_dtype
-
-
-def _table(found: Sequence[A], chosen: list[tuple[str, Callable[[A], str]]]) -> str:
-    names = ("model", "accelerator", "link", "basis", "kv_dtype")
-    columns = [
-        *((name, [_about(answer)[n] for answer in found]) for n, name in enumerate(names)),
-        ("t_GPU", [answer.cost_model or LOAD_ALONE for answer in found]),
-        *((heading, [cell(answer) for answer in found]) for heading, cell in chosen),
-        ("confidence", [confidence_cell(answer) for answer in found]),
-    ]
-    cells = [pa.array(column, pa.string()) for _, column in columns]
-    return text_table(pa.Table.from_arrays(cells, [heading for heading, _ in columns]), stream=sys.stdout)
 
 
 def _chunks(answer: A) -> str:
@@ -119,7 +92,7 @@ def _turn_words(found: Sequence[TurnAnswer]) -> str:
     return f"{of_turn}: kappa_ratio {number(turn.kappa_ratio)}{_chunks(turn)}{asked}"
 
 
-def _block(found: list[A], chosen: list[Line[A]], subject: str) -> str:
+def _block(found: list[A], chosen: list[Line[A]], subject: str, view: View) -> str:
     first = found[0]
     head = [
         f"{first.model} on {first.accelerator} over {first.link}: basis {first.basis}, {first.kv_dtype} cache",
@@ -132,10 +105,13 @@ def _block(found: list[A], chosen: list[Line[A]], subject: str) -> str:
     ]
     lines = [line for line in chosen if any(line.value(answer) is not None for answer in found)]
     cells = [["", *(answer.cost_model or LOAD_ALONE for answer in found)]]
-    cells += [[line.label, *(line.cell(answer) for answer in found)] for line in lines]
+    for line in lines:
+        # Several ranges stand below each other.
+        stacked = [line.cell(answer).split(", ") if line.is_stacked else [line.cell(answer)] for answer in found]
+        cells += [[*row] for row in itertools.zip_longest([line.label], *stacked, fillvalue="")]
     widths = [max(len(line[n]) for line in cells) for n in range(len(cells[0]))]
     rows = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells]
-    return "\n".join([*head, *rows])
+    return "\n".join([*(_prose(line, view) for line in head), *rows])
 
 
 def _rates(answer: A) -> str:
@@ -182,12 +158,12 @@ def _too_large(answer: A) -> list[str]:
     ]
 
 
-def _legend(found: Sequence[A]) -> str:
+def _legend(found: Sequence[A]) -> list[str]:
     names = dict.fromkeys(answer.cost_model for answer in found)
     lines = [f"{name}: t_GPU counts {COST_MODELS[name]}." for name in names if name]
     if any(answer.is_as_printed for answer in found):
         lines.append(
-            "paper: seconds follow from its inputs at the rates shown; kappa_crit, pcie overhead, what is memory "
+            "paper: seconds follow from its inputs at the rates shown; kappa_crit, overhead, what is memory "
             "bound and the shares of a workload multiply kappa_M and kappa_HW as it rounded them."
         )
     if any(answer.is_tokenizer_proxy for answer in found):
@@ -199,4 +175,4 @@ def _legend(found: Sequence[A]) -> str:
         )
     if any(isinstance(answer, WorkloadAnswer) and answer.is_sample for answer in found):
         lines.append("sample: generated text, not the data set")
-    return "\n".join(lines)
+    return lines

@@ -17,6 +17,7 @@ from pipelines.hardware.workload_answers import WorkloadCosts
 class CritRow(KappaCrit):
     """kappa_crit of one model on one platform, the confidence of each row, and the sources of its figures."""
 
+    tensor_parallel: int
     is_tokenizer_proxy: bool
     model_confidence: str | None
     accelerator_confidence: str | None
@@ -75,10 +76,16 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Extras:
-    """Answers to optional parts of the question; None where not asked, and where t_GPU is unknown."""
+    """Answers to optional parts of the question; None where not asked, and where t_GPU is unknown.
+
+    Attributes:
+        scheduled_tokens: T_sched; None too where the pool does not hold the turn.
+        pool_requests: Requests of K + T + output tokens that the pool holds at once.
+    """
 
     write_back_s: float | None = None
     scheduled_tokens: float | None = None
+    pool_requests: int | None = None
     energy_j: float | None = None
     average_power_w: float | None = None
 
@@ -153,6 +160,7 @@ CritAnswer: TypeAlias = CritRow | TurnAnswer | WorkloadAnswer
 _WHERE_ASKED = {
     "write_back_s": "output_tokens",
     "scheduled_tokens": "pool_tokens",
+    "pool_requests": "pool_tokens",
     "energy_j": "idle_w",
     "average_power_w": "idle_w",
 }

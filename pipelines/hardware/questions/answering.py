@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pipelines.hardware import caveats, costs
@@ -24,8 +22,8 @@ from pipelines.hardware.questions.answer import (
     WorkloadAnswer,
 )
 from pipelines.hardware.questions.origins import origins, pair_notes
-from pipelines.hardware.questions.question import CritQuestion
-from pipelines.hardware.questions.workload_turns import WorkloadTurns, read_turns
+from pipelines.hardware.questions.question import OneQuestion
+from pipelines.hardware.questions.workload_turns import WorkloadTurns
 from pipelines.hardware.ratios import paper_ratios, printed_kappa_hw
 from pipelines.hardware.what_if import Setting, TurnCosts, known_cost_models, turn_answer
 from pipelines.hardware.workload_answers import workload_answer
@@ -57,11 +55,17 @@ class Case:
 
 
 def answers(
-    question: CritQuestion, sources: Sources, rows: list[KappaCrit], database: Callable[[], Path]
+    question: OneQuestion, sources: Sources, rows: list[KappaCrit], turns_of: Callable[[str], WorkloadTurns]
 ) -> list[TurnAnswer] | list[WorkloadAnswer]:
     """Return one answer for each chosen row of kappa_crit and each cost model that is known for it.
 
     A model with unknown parameters has one answer, of its load only.
+
+    Args:
+        question: The question.
+        sources: The sourced rows.
+        rows: The chosen rows.
+        turns_of: Returns the turns of the question's workload as a tokenizer counts them.
 
     Raises:
         KappaError: the workload is not in the home folder, or no chosen model has an answer.
@@ -76,15 +80,10 @@ def answers(
         )
     if question.workload is None:
         return [_turn(question, sources, case, setting) for case, setting in settings]
-
-    @cache
-    def turns_of(tokenizer: str) -> WorkloadTurns:
-        return read_turns(database(), question, tokenizer)
-
     return [_workload(question, sources, case, setting, turns_of(case.model.tokenizer)) for case, setting in settings]
 
 
-def _settings(question: CritQuestion, sources: Sources, rows: list[KappaCrit]) -> Iterator[tuple[Case, Setting]]:
+def _settings(question: OneQuestion, sources: Sources, rows: list[KappaCrit]) -> Iterator[tuple[Case, Setting]]:
     for row in rows:
         case = _case(question, sources, row)
         names: list[str | None] = [*known_cost_models(case.model, case.machine, row.basis)]
@@ -99,7 +98,7 @@ def _why_not(sources: Sources, rows: list[KappaCrit]) -> str | None:
     return next((gap for gap in gaps if gap), None)
 
 
-def _case(question: CritQuestion, sources: Sources, row: KappaCrit) -> Case:
+def _case(question: OneQuestion, sources: Sources, row: KappaCrit) -> Case:
     """Return the model, with the paper's figures on the paper's basis, and its machine, adjusted to the question."""
     model, rate = sources.models[row.model], question.bandwidth_bytes_per_s
     machine, as_printed = machine_of(sources, row, model, rate), 1.0
@@ -118,7 +117,7 @@ def _case(question: CritQuestion, sources: Sources, row: KappaCrit) -> Case:
 
 
 def _behind_tier(
-    question: CritQuestion, sources: Sources, row: KappaCrit, machine: Machine
+    question: OneQuestion, sources: Sources, row: KappaCrit, machine: Machine
 ) -> tuple[KappaCrit, Machine, Tier]:
     link, crit, name = machine.bytes_per_s, row.kappa_crit, known(question.tier)
     share = 1.0 if question.tier_share is None else question.tier_share
@@ -147,7 +146,7 @@ def tier_bytes_per_s(sources: Sources, basis: str, tier: str) -> float:
     return link.bytes_per_s
 
 
-def _about(question: CritQuestion, sources: Sources, case: Case) -> About:
+def _about(question: OneQuestion, sources: Sources, case: Case) -> About:
     row, model = case.row, case.model
     kv_share = kv_bytes.kv_share_of_gpu(question.tensor_parallel, model.kv_heads)
     return About(
@@ -179,34 +178,38 @@ def _least_gpus(sources: Sources, accelerator: str, model: Model) -> int | None:
     return math.ceil(model.total_params * weights.WEIGHT_BYTES / row.hbm_bytes)
 
 
-def _warnings(question: CritQuestion, case: Case, *, context_tokens: int = 0) -> str | None:
+def _warnings(question: OneQuestion, sources: Sources, case: Case, *, context_tokens: int = 0) -> str | None:
     return caveats.together(
         [
-            *pair_notes(case.row, case.origins),
+            *pair_notes(sources, case.row, case.origins),
             *caveats.tensor_parallel_caveats(case.model, question.tensor_parallel),
             *caveats.format_caveats(case.model, case.row.kv_dtype),
             *caveats.context_caveats(case.model, context_tokens),
+            *caveats.pool_caveats(question.pool_tokens, context_tokens + (question.output_tokens or 0)),
         ]
     )
 
 
-def _turn(question: CritQuestion, sources: Sources, case: Case, setting: Setting) -> TurnAnswer:
+def _turn(question: OneQuestion, sources: Sources, case: Case, setting: Setting) -> TurnAnswer:
     cached, new = known(question.cached_tokens), known(question.new_tokens)
     turn = turn_answer(setting, cached, new, question.chunk_tokens)
     asked = Asked(asked_cached_tokens=cached, asked_new_tokens=new)
-    parts = (_about(question, sources, case), asked, turn, _extras(question, sources, case, turn))
-    warnings = _warnings(question, case, context_tokens=cached + new)
+    extras = _extras(question, sources, case, turn)
+    if extras.pool_requests == 0:
+        turn = replace(turn, faster="neither")
+    parts = (_about(question, sources, case), asked, turn, extras)
+    warnings = _warnings(question, sources, case, context_tokens=cached + new)
     return _joined(TurnAnswer, *parts, case.tier, case.origins, warnings=warnings)
 
 
 def _workload(
-    question: CritQuestion, sources: Sources, case: Case, setting: Setting, turns: WorkloadTurns
+    question: OneQuestion, sources: Sources, case: Case, setting: Setting, turns: WorkloadTurns
 ) -> WorkloadAnswer:
     found = workload_answer(setting, turns.cached_tokens, turns.prefill_tokens, question.chunk_tokens)
     counting = question.counting or "text"
     series = Series(workload=turns.workload, tokenizer=case.model.tokenizer, counting=counting)
     parts = (_about(question, sources, case), series, found, case.tier, case.origins)
-    return _joined(WorkloadAnswer, *parts, warnings=_warnings(question, case), is_sample=turns.is_sample)
+    return _joined(WorkloadAnswer, *parts, warnings=_warnings(question, sources, case), is_sample=turns.is_sample)
 
 
 def _joined(kind: Callable[..., T], *parts: Any, **more: object) -> T:  # noqa: ANN401 - dataclasses
@@ -214,22 +217,30 @@ def _joined(kind: Callable[..., T], *parts: Any, **more: object) -> T:  # noqa: 
     return kind(**{field.name: getattr(part, field.name) for part in parts for field in fields(part)}, **more)
 
 
-def _extras(question: CritQuestion, sources: Sources, case: Case, turn: TurnCosts) -> Extras:
+def _extras(question: OneQuestion, sources: Sources, case: Case, turn: TurnCosts) -> Extras:
     """Return the optional parts of the answer: write-back, T_sched, energy."""
-    write_back = scheduled = energy = power = None
+    write_back = scheduled = requests = energy = power = None
     if question.output_tokens is not None:
         to_host, tokens = _to_host(question, sources, case), turn.prefill_tokens + question.output_tokens
         write_back = serving.write_back_s(tokens, turn.kv_bytes_per_token, to_host)
     if question.pool_tokens is not None:
-        scheduled = kappa.scheduled_tokens(question.pool_tokens, turn.kappa_ratio)
+        context = turn.cached_tokens + turn.prefill_tokens + (question.output_tokens or 0)
+        requests = int(serving.pool_requests(question.pool_tokens, context))
+        scheduled = kappa.scheduled_tokens(question.pool_tokens, turn.kappa_ratio) if requests else None
     if question.idle_w is not None and turn.compute_s is not None:
         idle, busy, gpus = question.idle_w, known(question.busy_w), question.tensor_parallel
         energy = serving.energy_j(idle, busy, turn.transfer_s, turn.compute_s, gpus)
         power = serving.average_power_w(idle, busy, known(turn.transfer_share), gpus)
-    return Extras(write_back_s=write_back, scheduled_tokens=scheduled, energy_j=energy, average_power_w=power)
+    return Extras(
+        write_back_s=write_back,
+        scheduled_tokens=scheduled,
+        pool_requests=requests,
+        energy_j=energy,
+        average_power_w=power,
+    )
 
 
-def _to_host(question: CritQuestion, sources: Sources, case: Case) -> float:
+def _to_host(question: OneQuestion, sources: Sources, case: Case) -> float:
     """Return the rate of the copy back to host memory, that of the other direction where it is unknown."""
     share = kv_bytes.kv_share_of_gpu(question.tensor_parallel, case.model.kv_heads)
     return (question.bandwidth_bytes_per_s or _link_to_host(sources, case.row)) / share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import OneQuestion
 from warehouse.errors import ErrorCode, UsageError
 
 # Beyond every context and every cluster, and far below where numbers stop being exact.
@@ -10,7 +10,7 @@ MOST = 10**12
 _OF_A_TURN = ("output_tokens", "pool_tokens", "idle_w", "busy_w")
 
 
-def check_question(question: CritQuestion) -> None:
+def check_question(question: OneQuestion) -> None:
     """Raise UsageError where an option is impossible, or has no effect together with the others."""
     for is_broken, what, why in (*_numbers(question), *_together(question)):
         if is_broken:
@@ -21,7 +21,7 @@ def check_question(question: CritQuestion) -> None:
         _refuse(question, _OF_A_TURN, "a turn", "it is not told of a workload", "give --cached-tokens and --new-tokens")
 
 
-def _numbers(question: CritQuestion) -> tuple[tuple[bool, str, str], ...]:
+def _numbers(question: OneQuestion) -> tuple[tuple[bool, str, str], ...]:
     return (
         (_below(question.new_tokens, 1), f"--new-tokens {question.new_tokens} is not possible", "a turn computes one"),
         (_below(question.cached_tokens, 0), f"--cached-tokens {question.cached_tokens} is not possible", "below 0"),
@@ -56,7 +56,7 @@ def _numbers(question: CritQuestion) -> tuple[tuple[bool, str, str], ...]:
     )
 
 
-def _together(question: CritQuestion) -> tuple[tuple[bool, str, str], ...]:
+def _together(question: OneQuestion) -> tuple[tuple[bool, str, str], ...]:
     turn = (question.cached_tokens, question.new_tokens)
     powers = (question.idle_w, question.busy_w)
     return (
@@ -82,7 +82,7 @@ def _together(question: CritQuestion) -> tuple[tuple[bool, str, str], ...]:
     )
 
 
-def _check_alone(question: CritQuestion) -> None:
+def _check_alone(question: OneQuestion) -> None:
     """Raise UsageError for an option about a turn or a workload where the question has neither."""
     alone = ("cost_model", "tier", *_OF_A_TURN)
     given = [*alone, *(["chunk_tokens"] if question.chunk_tokens != 1 else [])]
@@ -90,7 +90,7 @@ def _check_alone(question: CritQuestion) -> None:
     _refuse(question, tuple(given), "a turn or a workload", why, remedy)
 
 
-def _refuse(question: CritQuestion, names: tuple[str, ...], needs: str, why: str, remedy: str) -> None:
+def _refuse(question: OneQuestion, names: tuple[str, ...], needs: str, why: str, remedy: str) -> None:
     given = [name for name in names if getattr(question, name) is not None]
     if given:
         named = " and ".join(f"--{name.replace('chunk_tokens', 'chunk').replace('_', '-')}" for name in given)
@@ -105,7 +105,7 @@ def _are_watts(*powers: float | None) -> bool:
     return all(power is None or 0 <= power < float("inf") for power in powers)
 
 
-def _is_huge(question: CritQuestion) -> bool:
+def _is_huge(question: OneQuestion) -> bool:
     names = ("cached_tokens", "new_tokens", "chunk_tokens", "output_tokens", "pool_tokens", "tensor_parallel")
     return any((getattr(question, name) or 0) > MOST for name in names)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pipelines.hardware.entities import KappaCrit, Pair, Platform
+from pipelines.hardware.entities import SECOND_HAND, KappaCrit, Pair, Platform
 from pipelines.hardware.machines import Sources, named
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import OneQuestion
 from pipelines.hardware.ratios import fitting_platforms, kappa_crit_rows
 from warehouse.errors import ErrorCode, KappaError
 
-SECOND_HAND = "secondary"
 
-
-def chosen_rows(question: CritQuestion, sources: Sources) -> list[KappaCrit]:
+def chosen_rows(question: OneQuestion, sources: Sources) -> list[KappaCrit]:
     """Return kappa_crit of the chosen models on the chosen platforms.
 
     Without any choice these are the headline ones; a second-hand row is chosen only if the question names it.
@@ -37,7 +35,7 @@ def chosen_rows(question: CritQuestion, sources: Sources) -> list[KappaCrit]:
     return rows
 
 
-def _platforms(question: CritQuestion, sources: Sources) -> list[Pair]:
+def _platforms(question: OneQuestion, sources: Sources) -> list[Pair]:
     rate, basis = question.bandwidth_bytes_per_s, question.basis
     is_free = not any((question.accelerator, question.link, basis, rate))
     is_free &= question.model is None or question.is_about_turns
@@ -52,7 +50,7 @@ def _platforms(question: CritQuestion, sources: Sources) -> list[Pair]:
     ]
 
 
-def _is_hidden(question: CritQuestion, sources: Sources, platform: Pair) -> bool:
+def _is_hidden(question: OneQuestion, sources: Sources, platform: Pair) -> bool:
     """Return whether a pair is second-hand and the question does not name its link or second-hand accelerator.
 
     A platform is second-hand if any of its three rows is; the paper's own inputs are as printed.
@@ -66,7 +64,7 @@ def _is_hidden(question: CritQuestion, sources: Sources, platform: Pair) -> bool
     return any(row.confidence == SECOND_HAND for row in (of_pair, accelerator, link) if row)
 
 
-def _nothing_fits(question: CritQuestion, sources: Sources) -> KappaError:
+def _nothing_fits(question: OneQuestion, sources: Sources) -> KappaError:
     names = [name for name in (question.accelerator, question.link) if name]
     if question.basis == "paper" and question.model and question.model not in sources.paper_models:
         has, what = ", ".join(sources.paper_models), question.model

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pipelines.hardware.configs.naming import row_name
 from pipelines.hardware.machines import Sources
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import OneQuestion
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.formulas.kv_bytes import KV_ELEMENT_BYTES
 from warehouse.hardware_rows.names import find_name, nearest_names
 
 
-def settled(question: CritQuestion, sources: Sources) -> CritQuestion:
+def settled(question: OneQuestion, sources: Sources) -> OneQuestion:
     """Return the question with names in the tables' spelling; a sustained fraction makes the basis physical.
 
     Raises:
@@ -23,13 +24,18 @@ def settled(question: CritQuestion, sources: Sources) -> CritQuestion:
     accelerators = [*sources.accelerators, *(row.accelerator for row in platforms)]
     return replace(
         question,
-        model=_known("model", question.model, sources.models),
+        model=_model(question.model, sources),
         accelerator=_known("accelerator", question.accelerator, accelerators),
         link=_known("link", question.link, links),
         tier=_known("tier", question.tier, links),
         kv_dtype=_known("kv dtype", question.kv_dtype, KV_ELEMENT_BYTES),
         basis=question.basis if question.sustained_fraction is None else "physical",
     )
+
+
+def _model(given: str | None, sources: Sources) -> str | None:
+    found = None if given is None else row_name(given, sources.models)
+    return found or _known("model", given, sources.models)
 
 
 def _known(kind: str, given: str | None, names: Iterable[str]) -> str | None:

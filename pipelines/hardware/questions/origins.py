@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipelines.hardware.entities import Indexer, Link, OnPlatform, known
+from pipelines.hardware.entities import Accelerator, Indexer, Link, OnPlatform, known
 from pipelines.hardware.machines import GIVEN_LINK, Sources, measured_of, named
 from pipelines.hardware.questions.answer import Origins
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import OneQuestion
 
+# The parts of one chip are at most 1.31 apart (H100 SXM and PCIe).
+_MOST_OF_A_CHIP = 1.5
 # Confidence of figures without a sourced row: printed in the paper, given by the user, or measured on this machine.
 PRINTED, GIVEN, MEASURED, NO_ROW = "printed", "given", "measured", "none"
 
@@ -21,7 +26,7 @@ class _Row:
     source: str | None
 
 
-def origins(sources: Sources, question: CritQuestion, model: str, platform: OnPlatform) -> Origins:
+def origins(sources: Sources, question: OneQuestion, model: str, platform: OnPlatform) -> Origins:
     """Return the confidence of each row in use and the source of each figure."""
     of_model, of_accelerator, of_link = _of_basis(sources, model, platform)
     if question.bandwidth_bytes_per_s is not None:
@@ -71,9 +76,32 @@ def _of_basis(sources: Sources, model: str, platform: OnPlatform) -> tuple[_Row,
     return of_model, compute, _sourced(link)
 
 
-def pair_notes(platform: OnPlatform, found: Origins) -> list[str]:
-    """Return a sentence where accelerator and link are sourced but their pair is not."""
-    if found.platform_confidence != NO_ROW:
+def pair_notes(sources: Sources, platform: OnPlatform, found: Origins) -> list[str]:
+    """Return a sentence where accelerator and link are sourced but their pair is not, and one on an unlikely peak."""
+    notes = _peak_notes(sources.accelerators, platform.accelerator) if platform.basis == "physical" else []
+    if found.platform_confidence == NO_ROW:
+        pair = f"{platform.accelerator} with {platform.link}"
+        notes.append(f"no physical row of platforms says that {pair} is built: the rows of both are taken as they are")
+    return notes
+
+
+def _peak_notes(accelerators: Mapping[str, Accelerator], name: str) -> list[str]:
+    """Return a sentence where a dense peak is far above those of the same chip: with sparsity it would be twice."""
+    alike = {row for row in accelerators if row != name and _chips(row) & _chips(name)}
+    most = max((accelerators[row].dense_bf16_flop_per_s for row in alike), default=math.inf)
+    given = accelerators[name].dense_bf16_flop_per_s
+    if given <= _MOST_OF_A_CHIP * most:
         return []
-    pair = f"{platform.accelerator} with {platform.link}"
-    return [f"no physical row of platforms says that {pair} is built: the rows of both are taken as they are"]
+    times, others = given / most, ", ".join(sorted(alike))
+    why = f"is {times:.3g} times that of {others}: is it the figure with sparsity?"
+    return [f"the dense peak of {name}, {given:g} FLOP/s, {why}"]
+
+
+def _chips(name: str) -> set[str]:
+    """Return the parts of a name that name a chip: letters and digits, and no size of a memory.
+
+    >>> sorted(_chips("gh200-96gb")), sorted(_chips("rtx-pro-6000"))
+    (['gh200'], [])
+    """
+    parts = name.casefold().split("-")
+    return {part for part in parts if re.fullmatch(r"[a-z]+\d+[a-z]*", part)}

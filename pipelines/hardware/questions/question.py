@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from warehouse.errors import ErrorCode, UsageError
+
+# The fields that take several values, in the order of the answers: the first one changes last.
+SEVERAL = ("model", "accelerator", "link", "kv_dtype", "tensor_parallel")
+# More combinations than anyone reads; each workload's answer takes a second.
+MOST_COMBINATIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class CritQuestion:
     """A question: about a turn with K and T, about all turns of a workload, else kappa_crit only.
 
+    The fields in `SEVERAL` take one value or a sequence; each combination is answered.
+
     Attributes:
-        model: Its name in any case; None for the headline ones.
+        model: Its name in any case, the id of its repository on the Hub, or the path of its config.json; None for the
+            headline ones.
         accelerator: None for every one that fits, as for `link` and `basis`.
         link: See `accelerator`.
         basis: paper, physical or measured.
@@ -27,19 +40,19 @@ class CritQuestion:
         tier: Slower link to the part of the cache in `tier_share`.
         tier_share: That part, 0 to 1; None for all of it.
         output_tokens: Generated tokens: adds the time to write back.
-        pool_tokens: Capacity of the KV pool in tokens: adds T_sched.
+        pool_tokens: Capacity of the KV pool in tokens: adds T_sched, and how many such requests it holds.
         idle_w: Power of one GPU while loading; with `busy_w` adds the energy.
         busy_w: Power of one GPU while computing.
     """
 
-    model: str | None = None
-    accelerator: str | None = None
-    link: str | None = None
+    model: str | Sequence[str] | None = None
+    accelerator: str | Sequence[str] | None = None
+    link: str | Sequence[str] | None = None
     basis: str | None = None
     bandwidth_bytes_per_s: float | None = None
     sustained_fraction: float | None = None
-    kv_dtype: str | None = None
-    tensor_parallel: int = 1
+    kv_dtype: str | Sequence[str] | None = None
+    tensor_parallel: int | Sequence[int] = 1
     cached_tokens: int | None = None
     new_tokens: int | None = None
     workload: str | None = None
@@ -57,3 +70,45 @@ class CritQuestion:
     def is_about_turns(self) -> bool:
         """Whether the question is about a turn or a workload."""
         return any(value is not None for value in (self.cached_tokens, self.new_tokens, self.workload))
+
+
+@dataclass(frozen=True, slots=True)
+class OneQuestion(CritQuestion):
+    """A question with one value in each field."""
+
+    model: str | None = None
+    accelerator: str | None = None
+    link: str | None = None
+    kv_dtype: str | None = None
+    tensor_parallel: int = 1
+
+
+def one_by_one(question: CritQuestion) -> list[OneQuestion]:
+    """Return a question for each combination of the values in the fields that take several.
+
+    Raises:
+        UsageError: a field has an empty sequence, or there are more than `MOST_COMBINATIONS`.
+
+    >>> [(one.model, one.link) for one in one_by_one(CritQuestion(model=["a", "b"], link="x"))]
+    [('a', 'x'), ('b', 'x')]
+    """
+    values = {name: _values(name, getattr(question, name)) for name in SEVERAL}
+    given = {field.name: getattr(question, field.name) for field in fields(question)}
+    combinations: list[dict[str, Any]] = [
+        dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())
+    ]
+    if len(combinations) > MOST_COMBINATIONS:
+        why = f"{len(combinations):,} combinations, at most {MOST_COMBINATIONS:,} are answered"
+        raise UsageError("too much is asked at once", why, "name fewer values", code=ErrorCode.USAGE)
+    return [OneQuestion(**given | one) for one in combinations]
+
+
+def _values(name: str, given: object) -> tuple[object, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        return (given,)
+    if not given:
+        what = f"--{name.replace('_', '-')} is empty"
+        raise UsageError(
+            what, "a sequence of values has one at least", "leave it out, or name one", code=ErrorCode.USAGE
+        )
+    return tuple(given)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pipelines.hardware.entities import known
 from pipelines.hardware.questions.names import known_name
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import OneQuestion
 from warehouse.database.engine import fetch, read_only
 from warehouse.errors import ErrorCode, KappaError
 
@@ -27,7 +27,7 @@ class WorkloadTurns:
     is_sample: bool
 
 
-def read_turns(database: Path, question: CritQuestion, tokenizer: str) -> WorkloadTurns:
+def read_turns(database: Path, question: OneQuestion, tokenizer: str) -> WorkloadTurns:
     """Return K and T of every turn of the workload in a warehouse.
 
     Raises:

@@ -67,7 +67,7 @@ class TestPatience:
         """Nothing is waited for where nothing fails."""
         call, calls = failing(0, OSError())
         # 1 call, no pause
-        assert (hub._patiently("x", call), len(calls), pauses) == ("answer", 1, [])
+        assert (hub.patiently("x", call), len(calls), pauses) == ("answer", 1, [])
 
     def test_pauses_double(self, pauses: list[float], caplog: pytest.LogCaptureFixture) -> None:
         """A broken connection and a busy server are tried again, each time after twice as long, and it is told."""
@@ -76,7 +76,7 @@ class TestPatience:
             pauses.clear()
             call, calls = failing(3, error)
             with caplog.at_level(logging.WARNING, "kappa"):
-                assert hub._patiently("owner/set", call) == "answer"
+                assert hub.patiently("owner/set", call) == "answer"
             # 3 failures: 0.5, 1, 2 seconds, the 4th call answers
             assert (len(calls), pauses) == (4, [0.5, 1.0, 2.0])
         assert "owner/set: refused; try 2 of 6 in 0.5 s" in caplog.text
@@ -86,7 +86,7 @@ class TestPatience:
         monkeypatch.setenv("HF_ENDPOINT", "http://hub.test:1")
         call, calls = failing(99, ConnectError("Connection refused"))
         with refused(ErrorCode.HUB_UNREACHABLE, REPO, "http://hub.test:1", "Connection refused"):
-            hub._patiently(REPO, call)
+            hub.patiently(REPO, call)
         # 0.5 + 1 + 2 + 4 + 8 = 15.5 s, and none after the last try
         assert (len(calls), sum(pauses)) == (ATTEMPTS, 15.5)
 
@@ -97,7 +97,7 @@ class TestPatience:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            hub._patiently("x", interrupt)
+            hub.patiently("x", interrupt)
         assert pauses == []
 
     @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ class TestPatience:
         """A gated or missing repository and a full disk are told at the first try."""
         call, calls = failing(1, error)
         with refused(code, *values):
-            hub._patiently(REPO, call)
+            hub.patiently(REPO, call)
         # 1 call
         assert (len(calls), pauses) == (1, [])
 
@@ -157,7 +157,7 @@ class TestSecrets:
         monkeypatch.setenv("HF_ENDPOINT", "https://me:secret@mirror.test/hf")
         call, _ = failing(99, ConnectError(f"no route to https://me:secret@mirror.test/hf with {TOKEN}"))
         with refused(ErrorCode.HUB_UNREACHABLE, "https://mirror.test/hf") as caught:
-            hub._patiently(REPO, call)
+            hub.patiently(REPO, call)
         assert not any(secret in str(caught.value) for secret in ("secret", TOKEN))
         assert len(pauses) == ATTEMPTS - 1
 

@@ -28,14 +28,14 @@ def hardware() -> dict[str, pa.Table]:
 def run(
     turns: list[tuple[int, int]], hardware: dict[str, pa.Table], tokenizer: str = "llama-3.1", batch: int = 10**9
 ) -> pa.Table:
-    """Return the `2n` rows of `boundness` of (K, T) pairs, handed over `batch` turns at a time."""
+    """Return the rows of `boundness` with a kappa_crit of (K, T) pairs, handed over `batch` turns at a time."""
     batches = [
         {"cached_tokens": np.array(part)[:, 0], "prefill_tokens": np.array(part)[:, 1]}
         for part in (turns[i : i + batch] for i in range(0, len(turns), batch))
     ]
     names = {"workload": "w", "tokenizer": tokenizer, "counting": "text"}
     table = boundness(batches, **names, hardware=hardware, headlines=load_reference("headlines"))
-    return table.filter(pc.equal(table["cost_model"], "2n"))
+    return table.filter(pc.is_valid(table["kappa_crit"]))
 
 
 def quantile(values: list[float], q: float) -> float:

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from pipelines.hardware import costs
 from pipelines.hardware.boundness import boundness
 from pipelines.hardware.costs import Machine
-from pipelines.hardware.entities import Model
-from pipelines.hardware.machines import read_sources
+from pipelines.hardware.entities import Model, Pair
+from pipelines.hardware.machines import machine_of, read_sources
 from pipelines.hardware.ratios import hardware_tables
+from pipelines.hardware.what_if import Setting
+from pipelines.hardware.workload_answers import workload_answer
 from warehouse.declared.tables import BOUNDNESS
 from warehouse.formulas import attention, kv_bytes
 from warehouse.hardware_rows.rows import load_reference
@@ -116,7 +118,9 @@ def test_equal_to_turn_by_turn(
     hardware: dict[str, pa.Table], turns: list[tuple[int, int]], picks: list[int], tokenizer: str
 ) -> None:
     """Random turns, random rows of cost model attention or full: all eight figures agree with the naive ones."""
-    rows = [row for row in run(turns, hardware, tokenizer).to_pylist() if row["cost_model"] != "2n"]
+    names = {row["model"] for row in load_reference("headlines").to_pylist()}
+    found = run(turns, hardware, tokenizer).to_pylist()
+    rows = [row for row in found if row["cost_model"] != "2n" and row["model"] in names]
     for pick in picks:
         row = rows[pick % len(rows)]
         assert {name: row[name] for name in SHARES} == pytest.approx(naive(turns, row, hardware), rel=1e-9, abs=1e-12)
@@ -134,8 +138,9 @@ def test_order_does_not_matter(
 def test_rows_of_the_headlines(hardware: dict[str, pa.Table]) -> None:
     """Each headline model of the tokenizer on each physical headline platform, at three block sizes, two dtypes."""
     table = run([(1000, 10)], hardware)
-    rows = [row for row in table.to_pylist() if row["cost_model"] != "2n"]
     headlines = load_reference("headlines").to_pylist()
+    names = {row["model"] for row in headlines}
+    rows = [row for row in table.to_pylist() if row["cost_model"] != "2n" and row["model"] in names]
     platforms = [row for row in headlines if row["accelerator"] and row["basis"] != "paper"]
     # 4 models (three Llama, DeepSeek-V3 by proxy) x 6 platforms x 3 blocks x 2 dtypes x 2 cost models
     assert len(rows) == 4 * len(platforms) * 3 * 2 * 2
@@ -159,6 +164,34 @@ def test_a_model_with_a_window_gets_rows_by_its_own_formula(hardware: dict[str, 
     # t_GPU: 10 x 2 x 5,711,982,912 / (0.25 x 989.5e12) = 4.6181e-4 s; ratio 146.9
     # K = 100: 100 x (36,864 + 36,864) = 7,372,800 bytes -> 1.3553e-4 s; ratio 0.2935; p99 = 0.2935 + 0.99 x 146.63
     assert row["pcie_overhead_p99"] == pytest.approx(0.2935 + 0.99 * (146.926 - 0.2935), rel=1e-3)
+
+
+def test_no_model_is_silently_absent(hardware: dict[str, pa.Table]) -> None:
+    """Each model has rows but those known second-hand alone; one without kappa_crit has them at block 1."""
+    models = [row for row in hardware["models"].to_pylist() if row["confidence"] != "secondary"]
+    for tokenizer in ("llama-3.1", "qwen3"):
+        rows = run([(1000, 10), (50_000, 30)], hardware, tokenizer).to_pylist()
+        names = {row["model"] for row in models if row["tokenizer"] == tokenizer}
+        assert names <= {row["model"] for row in rows}
+        varying = {row["model"] for row in models if row["kv_bytes_per_token"] is None} & names
+        assert {row["block_tokens"] for row in rows if row["model"] in varying} == {1}
+        for name in varying:
+            assert {row["cost_model"] for row in rows if row["model"] == name} == {"2n", "attention", "full"}
+
+
+def test_a_window_by_its_answer_to_the_workload(hardware: dict[str, pa.Table]) -> None:
+    """The row of a model that is no headline is what `kappa crit --workload` answers, computed on another path."""
+    sources, turns = read_sources(), [(1000, 10), (50_000, 30), (200, 900)]
+    model, rows = sources.models["gemma-3-27b"], run(turns, hardware).to_pylist()
+    found = [row for row in rows if (row["model"], row["accelerator"]) == ("gemma-3-27b", "h100-sxm")]
+    assert len(found) == 6  # 3 cost models x 2 formats
+    for row in found:
+        machine = machine_of(sources, Pair(row["accelerator"], row["link"], row["basis"]), model)
+        setting = Setting(model, machine, row["kv_dtype"], row["cost_model"])
+        answer = workload_answer(setting, *np.array(turns).T)
+        shares = {name: getattr(answer, name) for name in SHARES if name.endswith("_share")}
+        overheads = {f"pcie_overhead_{at}": of.pcie_overhead for at, of in answer.percentiles().items()}
+        assert {name: row[name] for name in SHARES} == pytest.approx(shares | overheads)
 
 
 @pytest.mark.parametrize(

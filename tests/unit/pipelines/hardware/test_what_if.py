@@ -286,8 +286,11 @@ def test_many_answers_are_a_table(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert main(["crit", "--home", str(tmp_path), *TURN, "--cost-model", "2n"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "K = 65,536 cached, T = 64 new tokens: kappa_ratio 1,024"
-    # 8 models x 6 physical platforms + 5 of the paper on one
-    assert sum("2n" in line.split() for line in lines) == 8 * 6 + 5
+    # 8 models x 6 physical platforms + 5 of the paper on one; all by 2n, which stands above them
+    assert lines[1] == "all: KV bf16, GPUs 1, t_GPU 2n"
+    assert sum(line.split()[:1] == ["model"] for line in lines) == 1
+    assert sum(line.endswith("/high") or "  load  " in line or "  recompute  " in line for line in lines) == 8 * 6 + 5
+    assert max(map(len, lines)) <= 100
 
 
 def test_second_hand_is_never_a_default(crit: Crit) -> None:

@@ -303,6 +303,43 @@ class TestConnections:
                 stream(connection, query, 10).read_all()
         assert (path.read_bytes(), list(tmp_path.glob("x.*"))) == (before, [])
 
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "SET threads = 1000000", "PRAGMA threads=1000000", "SET GLOBAL threads TO 8", "RESET threads",
+            "SET worker_threads = 8", "SET external_threads = 8", "SET async_threads = 8", "SET memory_limit = '900GB'",
+            "PRAGMA memory_limit='900GB'", "SET max_memory = '900GB'", "SET operator_memory_limit = '900GB'",
+            "SET max_temp_directory_size = '9TB'", "SET temp_directory = '/'", "SET secret_directory = '/'",
+            "SET log_query_path = '/x'", "CALL enable_logging()", "CALL enable_profiling()", "PRAGMA enable_profiling",
+            "PRAGMA disable_optimizer", "SET lock_configuration = false", "RESET lock_configuration",
+            "SET allowed_configs = ['threads']", "SET TimeZone = 'UTC'; SET threads = 8; SELECT 1",
+            "/* SELECT 1 */ SET -- TimeZone\n threads = 8", 'SET "threads" = 8', "sEt ThReAdS = 8",
+        ],
+    )  # fmt: skip
+    def test_no_setting_of_the_machine(self, build: Callable[..., Path], query: str) -> None:
+        """Memory, threads, files and the lock itself stay as they are, in every form and statement."""
+        limits = "SELECT name, value FROM duckdb_settings() WHERE name SIMILAR TO '.*(threads|memory|temp|lock).*'"
+        with read_only(build()) as connection:
+            before = fetch(connection, limits)
+            with refused(ErrorCode.QUERY_FAILED):
+                stream(connection, query, 10).read_all()
+            assert fetch(connection, limits) == before
+
+    @pytest.mark.parametrize(
+        ("query", "value"),
+        [
+            ("SET TimeZone = 'Asia/Tokyo'; SELECT current_setting('TimeZone')", "Asia/Tokyo"),
+            ("SET VARIABLE k = 5; SELECT getvariable('k')", 5),
+            ("PREPARE p AS SELECT $1 + 1; EXECUTE p(4)", 5),
+            ("SET default_null_order = 'nulls_first'; SELECT * FROM (VALUES (1), (NULL)) ORDER BY ALL LIMIT 1", None),
+            ("SET schema = 'main'; SELECT 5", 5),
+        ],
+    )
+    def test_what_may_be_set(self, build: Callable[..., Path], query: str, value: object) -> None:
+        """What changes an answer and not the machine: the zone of times, the order of NULLs, variables."""
+        with read_only(build()) as connection:
+            assert stream(connection, query, 10).read_all()[0].to_pylist() == [value]
+
     def test_not_a_database(self, tmp_path: Path) -> None:
         """A file that is none, and one that is not there, are told with what builds it."""
         (tmp_path / "no.duckdb").write_text("no database at all" * 500, "utf8")

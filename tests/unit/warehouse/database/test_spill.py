@@ -12,6 +12,7 @@ import pytest
 from refusals import refused
 
 from assets.commands import doctor_home
+from warehouse.database import engine
 from warehouse.database.engine import read_only
 from warehouse.database.spill import left_spilled, remove_left_spilled, spilling
 from warehouse.errors import ErrorCode
@@ -49,11 +50,11 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-def test_where_a_query_spills(temporary: Path, database: Path) -> None:
+def test_where_a_query_spills(temporary: Path, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows go below the temporary folder, nothing is made beside the database, and nothing is left."""
+    monkeypatch.setattr(engine, "MEMORY_LIMIT", "24MB")
+    monkeypatch.setattr(engine, "THREADS", 1)
     with read_only(database) as connection:
-        connection.execute("SET memory_limit = '24MB'")
-        connection.execute("SET threads = 1")
         rows = connection.sql("SELECT hash(range) AS h, repeat('x', 100) AS x FROM range(300000) ORDER BY h")
         reader = rows.to_arrow_reader(1000)
         assert reader.read_next_batch().num_rows == 1000

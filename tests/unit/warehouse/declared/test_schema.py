@@ -52,7 +52,7 @@ def test_tables_of_the_design() -> None:
     assert set(DESIGN) <= set(TABLES)
     for name, columns in DESIGN.items():
         assert set(columns.split()) <= set(TABLES[name].names), name
-    exact = {"turns", "percentiles", "summary", "boundness", "kappa_crit", "rejects", "sources", "paper_comparison"}
+    exact = {"turns", "percentiles", "summary", "boundness", "rejects", "sources", "paper_comparison"}
     for name in exact:
         assert TABLES[name].names == tuple(DESIGN[name].split())
 

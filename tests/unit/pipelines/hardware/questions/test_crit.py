@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from refusals import refused
@@ -57,3 +58,66 @@ def test_a_sustained_fraction_is_of_this_question_alone(tmp_path: Path) -> None:
     half, usual = (row for rows in found for row in rows if isinstance(row, CritRow))
     assert half.kappa_crit == pytest.approx(2 * 43.0448, abs=1e-3)
     assert usual.kappa_crit == pytest.approx(43.0448, abs=1e-4)
+
+
+class TestSeveral:
+    """Fields that take several values: each combination is answered, none is lost."""
+
+    CHOICES: ClassVar[dict[str, Any]] = {
+        "model": ["llama-3.1-70b", "llama-3.1-8b"], "accelerator": ["h100-sxm", "h200-sxm"], "link": "pcie5-x16",
+        "kv_dtype": ("bf16", "fp8"), "tensor_parallel": [1, 4], "basis": "physical",
+    }  # fmt: skip
+
+    def test_every_combination_as_if_asked_by_itself(self, tmp_path: Path) -> None:
+        """2 models x 2 GPUs x 1 link x 2 formats x 2 counts = 16 answers, in that order."""
+        database = Home(tmp_path).database
+        found = ask(CritQuestion(**self.CHOICES), SOURCES, database)
+        choices = itertools.product(*(self.CHOICES[name] for name in ("model", "accelerator", "kv_dtype")), [1, 4])
+        alone = [
+            answer
+            for model, accelerator, kv_dtype, gpus in choices
+            for answer in ask(
+                CritQuestion(
+                    model=model, accelerator=accelerator, link="pcie5-x16", kv_dtype=kv_dtype, tensor_parallel=gpus,
+                    basis="physical",
+                ),
+                SOURCES,
+                database,
+            )
+        ]  # fmt: skip
+        assert len(found) == 16
+        assert found == alone
+
+    def test_the_same_again_is_answered_once(self, tmp_path: Path) -> None:
+        """Two spellings of a name are one model."""
+        (answer,) = ask(
+            CritQuestion(**H100 | {"model": ["llama-3.1-70b", "Llama 3.1_70B"]}), SOURCES, Home(tmp_path).database
+        )
+        assert isinstance(answer, CritRow)
+        assert answer.model == "llama-3.1-70b"
+
+    @pytest.mark.parametrize(
+        ("several", "words"),
+        [
+            ({"model": []}, "--model is empty"),
+            ({"tensor_parallel": [1, 0]}, "--tensor-parallel 0"),
+            # 11 x 11 x 11 = 1,331
+            ({"model": ["a"] * 11, "accelerator": ["b"] * 11, "link": ["c"] * 11}, "too much"),
+        ],
+    )
+    def test_what_cannot_be(self, tmp_path: Path, several: dict[str, Any], words: str) -> None:
+        """No value, an impossible one among possible ones, more than anyone reads."""
+        with refused(ErrorCode.USAGE, words, kind=UsageError):
+            ask(CritQuestion(**several), SOURCES, Home(tmp_path).database)
+
+    def test_one_unknown_name_refuses_all(self, tmp_path: Path) -> None:
+        """No value is passed over."""
+        with refused(ErrorCode.UNKNOWN_NAME, "llama-3.1-7b"):
+            ask(CritQuestion(model=["llama-3.1-8b", "llama-3.1-7b"]), SOURCES, Home(tmp_path).database)
+
+    def test_on_the_command_line(self, crit: Crit) -> None:
+        """An option again adds a value."""
+        rows = crit(*OPTIONS, "--model", "llama-3.1-8b", "--tensor-parallel", "2", "--tensor-parallel", "16")
+        assert [(row["model"], row["tensor_parallel"]) for row in rows] == [
+            ("llama-3.1-70b", 2), ("llama-3.1-70b", 16), ("llama-3.1-8b", 2), ("llama-3.1-8b", 16),
+        ]  # fmt: skip

@@ -1,0 +1,172 @@
+"""A row of `models` from a config.json: layers, bytes and FLOP by the formulae of the tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.hardware.configs.config import Config, not_understood
+from pipelines.hardware.configs.families import (
+    CHUNKED,
+    FAMILIES,
+    FULL,
+    LINEAR,
+    SLIDING,
+    Family,
+    has_experts,
+    layer_kinds,
+)
+from pipelines.hardware.configs.parameters import (
+    Parameters,
+    count_parameters,
+    head_dim_of,
+    kv_heads_of,
+    linear_widths,
+)
+from pipelines.hardware.entities import Model
+from warehouse.formulas import attention, kappa
+from warehouse.hardware_rows.shapes import broken_shape, indexer_bytes
+
+# The confidence of a row that was computed from a config.json for one question.
+CONFIG = "config"
+# kappa's tokenizers by the size of the vocabulary; another one is counted by the first in its place.
+_VOCABULARIES = {128256: "llama-3.1", 151936: "qwen3", 152064: "qwen3"}
+_PROXY = "llama-3.1"
+
+
+def model_of(config: Config, name: str, repo_id: str, source: str) -> Model:
+    """Return the row of a model.
+
+    Args:
+        config: Its keys.
+        name: What the answers call it.
+        repo_id: Its repository, or the path of the file.
+        source: Where the config was read.
+
+    Raises:
+        KappaError: the family is not known, or the keys give no shape that fits `models`.
+    """
+    family = FAMILIES.get(config.model_type)
+    if family is None:
+        raise not_understood(name, f"model_type {config.model_type!r} is none of {', '.join(FAMILIES)}")
+    kinds = layer_kinds(config, family)
+    why = _why_not(config, family, kinds)
+    if kinds is None or why:
+        raise not_understood(name, why)
+    values = _values(config, family, kinds, count_parameters(config, family, kinds, has_experts(config)))
+    broken = broken_shape(values)
+    if broken:
+        raise not_understood(name, f"{broken[0]} of its shape: {broken[1]}")
+    flops = kappa.flops_per_token(values["active_params"])
+    note = f"counted from the keys of its config.json, model_type {config.model_type}"
+    about: dict[str, Any] = {
+        "model": name,
+        "repo_id": repo_id,
+        "note": note,
+        "retrieved": "",
+        "confidence": CONFIG,
+        "source": source,
+    }
+    return Model(**about, **values, flops_per_token=flops)
+
+
+def _why_not(config: Config, family: Family, kinds: list[str] | None) -> str:
+    """Return why the keys give no shape, empty where they do."""
+    if kinds is None:
+        return "layer_types has not one known kind for each layer"
+    needs = {
+        "sliding_window": SLIDING in kinds and not (config.sliding_window or family.default_window),
+        "attention_chunk_size": CHUNKED in kinds and not config.attention_chunk_size,
+        "intermediate_size": config.intermediate_size is None and not all(has_experts(config)),
+        "num_experts_per_tok": config.experts is not None and config.experts_per_token is None,
+        "max_position_embeddings": config.max_position_embeddings is None,
+        "linear_num_value_heads": LINEAR in kinds and not all(linear_widths(config)),
+        "linear_conv_kernel_dim": LINEAR in kinds and config.linear_conv_kernel_dim is None,
+        "qk_nope_head_dim": config.kv_lora_rank is not None and config.qk_nope_head_dim is None,
+        "qk_rope_head_dim": config.kv_lora_rank is not None and config.qk_rope_head_dim is None,
+        "v_head_dim": config.kv_lora_rank is not None and config.v_head_dim is None,
+        "index_topk": config.index_n_heads is not None and config.index_topk is None,
+    }
+    lacking = [key for key, is_needed in needs.items() if is_needed]
+    if lacking:
+        return f"key {lacking[0]} is missing"
+    if config.attn_type_list is not None and set(config.attn_type_list) != {1}:
+        return "attn_type_list has layers of another attention"
+    if config.indexer_types is not None and set(config.indexer_types) != {"full"}:
+        return "indexer_types has layers that share an indexer"
+    if len({*kinds} & {SLIDING, CHUNKED, LINEAR}) > 1:
+        return "its layers are of three kinds"
+    return ""
+
+
+def _values(config: Config, family: Family, kinds: list[str], parameters: Parameters) -> dict[str, Any]:
+    is_latent = config.kv_lora_rank is not None
+    heads, kv_heads = config.num_attention_heads, 1 if is_latent else kv_heads_of(config)
+    rope, rank = config.qk_rope_head_dim or 0, config.kv_lora_rank or 0
+    width = (config.qk_nope_head_dim or 0) + rope if is_latent else head_dim_of(config, family)
+    value = config.v_head_dim or width if is_latent else width
+    full, sliding, linear = kinds.count(FULL), kinds.count(SLIDING) + kinds.count(CHUNKED), kinds.count(LINEAR)
+    window = (
+        (config.attention_chunk_size if CHUNKED in kinds else config.sliding_window or family.default_window)
+        if sliding
+        else None
+    )
+    a_token = kappa.gqa_kv_bytes_per_token(1, kv_heads, width, value, 2)
+    growing = full * (kappa.mla_kv_bytes_per_token(1, rank, rope, 2) if is_latent else a_token)
+    vocabulary = _VOCABULARIES.get(config.vocab_size)
+    index_width = config.index_head_dim if config.index_n_heads else None
+    kind = _attention(kinds, is_latent=is_latent, has_indexer=index_width is not None)
+    return {
+        "attention": kind,
+        "total_params": parameters.total,
+        "active_params": parameters.active,
+        "layers": len(kinds),
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_dim": width,
+        "kv_bytes_per_token": None if "+" in kind else float(growing),
+        "max_context_tokens": config.max_position_embeddings,
+        "tokenizer": vocabulary or _PROXY,
+        "is_tokenizer_proxy": vocabulary is None,
+        "is_moe": config.experts is not None,
+        "experts": config.experts,
+        "experts_per_token": config.experts_per_token if config.experts else None,
+        "layer_params": parameters.layers,
+        "head_params": parameters.head,
+        "full_attention_layers": full,
+        "sliding_layers": sliding,
+        "linear_layers": linear,
+        "sliding_window_tokens": window,
+        "v_head_dim": value,
+        "kv_lora_rank": config.kv_lora_rank,
+        "qk_rope_head_dim": config.qk_rope_head_dim if is_latent else None,
+        "marginal_kv_bytes_per_token": float(growing),
+        "marginal_fp8_kv_bytes_per_token": None,
+        "fixed_state_bytes": int(sliding * a_token * (window or 0)) + linear * _state_bytes(config),
+        "indexer_bytes_per_token": int(indexer_bytes(full, index_width)) if index_width else 0,
+        "index_heads": config.index_n_heads,
+        "index_head_dim": index_width,
+        "index_picked_tokens": config.index_topk if index_width else None,
+        "attention_flops_per_token_pair": int(attention.attention_flops_per_pair(full, heads, width, value)),
+        "sliding_attention_flops_per_token_pair": int(attention.attention_flops_per_pair(sliding, heads, width, value)),
+        "absorbed_attention_flops_per_token_pair": int(attention.absorbed_flops_per_pair(full, heads, rank, rope))
+        if is_latent
+        else None,
+        "mla_upprojection_flops_per_cached_token": int(
+            attention.upprojection_flops_per_token(full, heads, rank, width - rope, value)
+        )
+        if is_latent
+        else None,
+    }
+
+
+def _attention(kinds: list[str], *, is_latent: bool, has_indexer: bool) -> str:
+    end = {CHUNKED: "+chunked", SLIDING: "+swa", LINEAR: "+linear"}
+    varying = next((end[kind] for kind in kinds if kind in end), "+indexer" if has_indexer else "")
+    return ("mla" if is_latent else "gqa") + varying
+
+
+def _state_bytes(config: Config) -> int:
+    """Return bytes of a layer of a gated delta net: its state in fp32, and in bf16 what its convolution keeps."""
+    keys, values = linear_widths(config)
+    state = values * (config.linear_key_head_dim or 0) * 4
+    return state + (2 * keys + values) * ((config.linear_conv_kernel_dim or 1) - 1) * 2
