@@ -69,12 +69,12 @@ def format_caveats(model: Model, kv_dtype: str) -> list[str]:
         model: Its sourced row.
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
     """
-    if kv_dtype == "bf16" or model.attention != "compressed+swa":
+    if kv_dtype == "bf16" or model.marginal_fp8_kv_bytes_per_token is None:
         return []
-    name, note = model.model, model.note
-    if kv_dtype == "fp8" and model.marginal_fp8_kv_bytes_per_token is not None:
-        return [f"fp8 bytes of a cached token of {name} are its own format's; those of its windows are half of bf16's"]
-    return [f"{kv_dtype} bytes of {name} are those of bf16 scaled, its own format keeps a part wider: {note}"]
+    if kv_dtype != "fp8":
+        return [f"{kv_dtype} bytes of {model.model} are those of bf16 scaled: no engine stores it so"]
+    windows = "; those of its windows are half of bf16's" if model.sliding_window_tokens else ""
+    return [f"fp8 bytes of a cached token of {model.model} are its own format's{windows}"]
 
 
 def together(sentences: list[str]) -> str | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipelines.hardware.entities import Model, known
-from warehouse.formulas import attention, kappa, weights
+from pipelines.hardware.prefill.parts import Parts, Rates, Work, parts
+from warehouse.formulas import attention, kappa, timing, weights
 from warehouse.formulas import kv_bytes as cache
 from warehouse.formulas.numbers import Value
 
@@ -22,12 +23,21 @@ class Machine:
         bytes_per_s: host to device, one direction, of each GPU's own link.
         hbm_bytes_per_s: peak memory bandwidth of the accelerators together; None where unknown.
         tensor_parallel: GPUs that share each layer.
+        stages: Groups of such GPUs, each with its part of the layers.
+        rates: Of each part of prefill; None where only `2n` has an answer.
     """
 
     flop_per_s: float
     bytes_per_s: float
     hbm_bytes_per_s: float | None = None
     tensor_parallel: int = 1
+    stages: int = 1
+    rates: Rates | None = None
+
+    @property
+    def batch(self) -> int:
+        """N equal requests in an iteration."""
+        return self.rates.batch if self.rates else 1
 
 
 def share_between(machine: Machine, tensor_parallel: int) -> Machine:
@@ -65,7 +75,7 @@ def unknown(model: Model, cost_model: str) -> tuple[str, ...]:
         head_params=model.head_params,
         attention_flops_per_token_pair=model.attention_flops_per_token_pair,
     )
-    if model.attention == "mla+indexer":
+    if model.attention.endswith("+indexer"):
         needed += _empty(
             index_heads=model.index_heads,
             index_head_dim=model.index_head_dim,
@@ -95,8 +105,7 @@ def kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str) -> Value:
 def gpu_kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str, tensor_parallel: int) -> Value:
     """Return the bytes that each of `tensor_parallel` GPUs loads for K cached tokens.
 
-    Keys and values are divided by their heads. A recurrent state is divided by the heads of linear attention, which are
-    in no table: they are assumed to be at least as many as the query heads (Qwen3-Next has 16 and 32).
+    Keys and values are divided by their heads, a recurrent state by the value heads of linear attention.
 
     Args:
         model: Its sourced row.
@@ -119,7 +128,7 @@ def gpu_kv_bytes(model: Model, cached_tokens: Value, kv_dtype: str, tensor_paral
 
 def state_share_of_gpu(model: Model, tensor_parallel: int) -> float:
     """Return the share of windows or recurrent states that each GPU loads, by their heads."""
-    heads = model.heads if model.linear_layers else model.kv_heads
+    heads = known(model.linear_value_heads) if model.linear_layers else model.sliding_kv_heads or model.kv_heads
     return cache.kv_share_of_gpu(tensor_parallel, heads)
 
 
@@ -152,15 +161,12 @@ def context_flops(model: Model, cached_tokens: Value, prefill_tokens: Value) -> 
     """
     per_pair, kind, window = known(model.attention_flops_per_token_pair), model.attention, model.sliding_window_tokens
     seen = attention.attended_pairs(cached_tokens, prefill_tokens)
-    if kind in ("mla", "mla+indexer"):
+    if kind.endswith("+indexer"):
+        return _indexed_flops(model, cached_tokens, prefill_tokens)
+    if kind == "mla":
         expand = known(model.mla_upprojection_flops_per_cached_token)
         absorbed = known(model.absorbed_attention_flops_per_token_pair)
-        if kind == "mla":
-            return attention.mla_attention_flops(cached_tokens, prefill_tokens, per_pair, expand, absorbed)
-        picked = attention.windowed_pairs(cached_tokens, prefill_tokens, known(model.index_picked_tokens))
-        heads, width = known(model.index_heads), known(model.index_head_dim)
-        score = attention.indexer_flops_per_pair(model.layers, heads, width)
-        return attention.sparse_mla_flops(cached_tokens, seen, picked, per_pair, expand, absorbed, score)
+        return attention.mla_attention_flops(cached_tokens, prefill_tokens, per_pair, expand, absorbed)
     full = attention.attention_flops(seen, per_pair)
     if not window:
         return full
@@ -169,44 +175,108 @@ def context_flops(model: Model, cached_tokens: Value, prefill_tokens: Value) -> 
     return full + attention.attention_flops(pairs, known(model.sliding_attention_flops_per_token_pair))
 
 
-def read_params(model: Model, prefill_tokens: Value) -> Value:
-    """Return the parameters that a GPU reads for T tokens: layers, head and the routed experts, no embedding."""
-    active = float(known(model.layer_params) + known(model.head_params))
-    if not model.experts:
-        # All of them for any T; the formula gives the same, but computes a power a turn.
-        all_of_them: Value = prefill_tokens * 0 + active
-        return all_of_them
-    total = known(model.total_params) - known(model.active_params) + active
-    return weights.touched_params(total, active, model.experts, known(model.experts_per_token), prefill_tokens)
+def _indexed_flops(model: Model, cached_tokens: Value, prefill_tokens: Value) -> Value:
+    """Return the FLOP of attention to picked tokens and of the indexers that score all of them.
+
+    Layers of MLA without an indexer take the picks of an earlier one; those of grouped queries attend to everything.
+    """
+    seen = attention.attended_pairs(cached_tokens, prefill_tokens)
+    picked = attention.windowed_pairs(cached_tokens, prefill_tokens, known(model.index_picked_tokens))
+    layers, heads, width = known(model.index_layers), known(model.index_heads), known(model.index_head_dim)
+    score, per_pair = (
+        attention.indexer_flops_per_pair(layers, heads, width),
+        known(model.attention_flops_per_token_pair),
+    )
+    if model.attention == "mla+indexer":
+        expand = known(model.mla_upprojection_flops_per_cached_token)
+        absorbed = known(model.absorbed_attention_flops_per_token_pair)
+        return attention.sparse_mla_flops(cached_tokens, seen, picked, per_pair, expand, absorbed, score)
+    sparse = per_pair * layers / model.full_attention_layers
+    all_seen = attention.attention_flops(seen, per_pair - sparse + score)
+    return all_seen + attention.attention_flops(picked, sparse)
 
 
 def transfer_s(model: Model, machine: Machine, cached_tokens: Value, kv_dtype: str) -> Value:
-    """Return t_PCIe in seconds."""
-    return gpu_kv_bytes(model, cached_tokens, kv_dtype, machine.tensor_parallel) / machine.bytes_per_s
+    """Return t_load of one request in seconds."""
+    return gpu_kv_bytes(model, cached_tokens, kv_dtype, machine.tensor_parallel) / machine.stages / machine.bytes_per_s
 
 
-def compute_s(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
-    """Return t_GPU in seconds under a cost model for which `is_known` is true.
+def work_of(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, kv_dtype: str) -> Work[Value]:
+    """Return what one request asks of the GPUs.
 
-    `full` is `attention` with a floor: reading the weights once, for a batch of one.
+    Args:
+        model: A model for which `is_known` is true.
+        machine: Its rates.
+        cached_tokens: K.
+        prefill_tokens: T.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
+    """
+    experts, k = model.experts or 0, model.experts_per_token or 0
+    total, active, layers = known(model.total_params), known(model.active_params), float(known(model.layer_params))
+    each = weights.expert_params(total, active, experts, k) if experts else 0.0
+    held = gpu_kv_bytes(model, cached_tokens, kv_dtype, machine.tensor_parallel)
+    return Work(
+        prefill_tokens=prefill_tokens,
+        attention_flops=context_flops(model, cached_tokens, prefill_tokens),
+        read_bytes=held * float(machine.tensor_parallel),
+        linear_params=layers - k * each,
+        expert_params=each,
+        experts=experts,
+        experts_per_token=k,
+        head_params=float(known(model.head_params)),
+        layers=model.layers,
+        hidden_size=model.hidden_size,
+    )
+
+
+def prefill_parts(  # noqa: PLR0913, PLR0917 - a request on a machine
+    model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str, kv_dtype: str = "bf16"
+) -> Parts[Value]:
+    """Return the parts of t_GPU of an iteration: `full` as they are, `attention` without reading weights and cache.
 
     Raises:
-        ValueError: `full` without a memory bandwidth.
+        ValueError: the machine has no rates of the parts.
+    """
+    if machine.rates is None:
+        raise ValueError("cost models attention and full need the rates of the parts of prefill")
+    work = work_of(model, machine, cached_tokens, prefill_tokens, kv_dtype)
+    return parts(work, machine.rates, reads_weights=cost_model == "full")
+
+
+def compute_s(  # noqa: PLR0913, PLR0917 - a request on a machine
+    model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str, kv_dtype: str = "bf16"
+) -> Value:
+    """Return t_GPU in seconds of an iteration under a cost model for which `is_known` is true.
+
+    `attention` is an iteration that reads its weights for many requests, `full` one that reads them for its own.
+
+    Raises:
+        ValueError: `attention` or `full` on a machine without the rates of the parts.
     """
     if cost_model == "2n":
-        return kappa.compute_s(prefill_tokens, known(model.flops_per_token), machine.flop_per_s)
-    context = context_flops(model, cached_tokens, prefill_tokens)
-    layers, head = known(model.layer_params), known(model.head_params)
-    seconds = attention.prefill_flops(prefill_tokens, layers, head, context) / machine.flop_per_s
-    if cost_model == "attention":
-        return seconds
-    if machine.hbm_bytes_per_s is None:
-        raise ValueError("cost model full needs the bandwidth of the accelerator's memory")
-    params = read_params(model, prefill_tokens)
-    return weights.floored_compute_s(seconds, weights.weights_s(params, weights.WEIGHT_BYTES, machine.hbm_bytes_per_s))
+        return kappa.compute_s(prefill_tokens * float(machine.batch), known(model.flops_per_token), machine.flop_per_s)
+    return prefill_parts(model, machine, cached_tokens, prefill_tokens, cost_model, kv_dtype).compute_s
 
 
-def recompute_s(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
-    """Return the seconds to compute K and T from scratch instead of loading K."""
+def prefill_s(  # noqa: PLR0913, PLR0917 - a request on a machine
+    model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str, kv_dtype: str = "bf16"
+) -> Value:
+    """Return the seconds from the loaded cache to the first token: t_GPU, and under `full` the engine's floor.
+
+    Raises:
+        ValueError: `attention` or `full` on a machine without the rates of the parts.
+    """
+    computing = compute_s(model, machine, cached_tokens, prefill_tokens, cost_model, kv_dtype)
+    if cost_model != "full" or machine.rates is None:
+        return computing
+    floor = timing.launch_floor_s(model.layers, machine.rates.layer_s, machine.rates.node_layer_s)
+    tokens = float(machine.batch) * (cached_tokens + prefill_tokens)
+    return timing.prefill_s(computing, floor, tokens, machine.rates.token_s)
+
+
+def recompute_s(  # noqa: PLR0913, PLR0917 - a request on a machine
+    model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str, kv_dtype: str = "bf16"
+) -> Value:
+    """Return the seconds to prefill K and T from scratch instead of loading K."""
     nothing: Value = cached_tokens * 0
-    return compute_s(model, machine, nothing, cached_tokens + prefill_tokens, cost_model)
+    return prefill_s(model, machine, nothing, cached_tokens + prefill_tokens, cost_model, kv_dtype)

@@ -17,7 +17,7 @@ SECOND_HAND = "secondary"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A row of `models`, with FLOP per token and its indexer, which come from other tables and a formula."""
+    """A row of `models`, with the figures that are worked out from its shape."""
 
     model: str
     repo_id: str
@@ -41,14 +41,23 @@ class Model:
     full_attention_layers: int
     sliding_layers: int
     linear_layers: int
+    kv_shared_layers: int | None
     sliding_window_tokens: int | None
+    sliding_kv_heads: int | None
+    sliding_head_dim: int | None
     v_head_dim: int
     kv_lora_rank: int | None
     qk_rope_head_dim: int | None
+    linear_key_heads: int | None
+    linear_key_head_dim: int | None
+    linear_value_heads: int | None
+    linear_value_head_dim: int | None
+    linear_conv_kernel: int | None
     marginal_kv_bytes_per_token: float
     marginal_fp8_kv_bytes_per_token: float | None
     fixed_state_bytes: int
     indexer_bytes_per_token: int
+    index_layers: int | None
     index_heads: int | None
     index_head_dim: int | None
     index_picked_tokens: int | None
@@ -59,19 +68,6 @@ class Model:
     hidden_size: int | None
     weight_dtype: str | None
     note: str | None
-    retrieved: str
-    confidence: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Indexer:
-    """A row of `indexers`."""
-
-    model: str
-    index_heads: int
-    index_head_dim: int
-    index_picked_tokens: int
     retrieved: str
     confidence: str
     source: str

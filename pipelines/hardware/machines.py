@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.entities import (
     Accelerator,
+    Calibrated,
+    FittedNumber,
     Headline,
-    Indexer,
     Link,
     Measured,
     Model,
@@ -22,8 +23,6 @@ from pipelines.hardware.entities import (
     Platform,
     typed,
 )
-from warehouse.declared.hardware_fields import INDEXER
-from warehouse.formulas import kappa
 from warehouse.hardware_rows.names import find_name
 from warehouse.hardware_rows.rows import FOLDER, load_reference
 
@@ -36,8 +35,8 @@ SUSTAINED_FRACTION_MOE = 0.25
 GIVEN_LINK = "given"
 
 _TABLES = (
-    "models", "indexers", "accelerators", "links", "platforms", "measured",
-    "paper_models", "paper_accelerators", "paper_links", "published", "headlines",
+    "models", "accelerators", "links", "platforms", "measured",
+    "paper_models", "paper_accelerators", "paper_links", "published", "headlines", "fitted_numbers", "calibrated",
 )  # fmt: skip
 T = TypeVar("T")
 
@@ -47,7 +46,7 @@ class Sources:
     """The sourced rows, by name where they have one, and the user's values for assumptions.
 
     Attributes:
-        models: With FLOP per token and indexer.
+        models: With the figures that are worked out.
         platforms: With the measured ones.
         printed_kappa_hw: In byte/FLOP as printed in the paper, by accelerator and link.
         sustained_fraction: Share of the dense peak on the physical basis, above 0 and at most 1; None for the
@@ -60,12 +59,13 @@ class Sources:
     measured: Sequence[Measured] = ()
     platforms: Sequence[Platform] = ()
     headlines: Sequence[Headline] = ()
-    indexers: Mapping[str, Indexer] = field(default_factory=dict)
     paper_models: Mapping[str, PaperModel] = field(default_factory=dict)
     paper_accelerators: Mapping[str, PaperAccelerator] = field(default_factory=dict)
     paper_links: Mapping[str, PaperLink] = field(default_factory=dict)
     printed_kappa_hw: Mapping[str, float] = field(default_factory=dict)
     sustained_fraction: float | None = None
+    fitted_numbers: Sequence[FittedNumber] = ()
+    calibrated: Sequence[Calibrated] = ()
 
     def fraction(self, model: Model) -> float:
         """Return the share of the dense bf16 peak that prefill of a model sustains on the physical basis."""
@@ -91,15 +91,16 @@ def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:
         KappaError: A sourced row is not usable.
     """
     rows = {name: load_reference(name, folder, user).to_pylist() for name in _TABLES}
-    indexers, measured = by_name(typed(Indexer, rows["indexers"])), typed(Measured, rows["measured"])
+    measured = typed(Measured, rows["measured"])
     return Sources(
-        models=by_name(_model(row, indexers) for row in rows["models"]),
+        models=by_name(typed(Model, rows["models"])),
         accelerators=by_name(typed(Accelerator, rows["accelerators"])),
         links=by_name(typed(Link, rows["links"])),
         measured=measured,
         platforms=[*typed(Platform, rows["platforms"]), *map(_measured_platform, measured)],
         headlines=typed(Headline, rows["headlines"]),
-        indexers=indexers,
+        fitted_numbers=typed(FittedNumber, rows["fitted_numbers"]),
+        calibrated=typed(Calibrated, rows["calibrated"]),
         paper_models=by_name(typed(PaperModel, rows["paper_models"])),
         paper_accelerators=by_name(typed(PaperAccelerator, rows["paper_accelerators"])),
         paper_links=by_name(typed(PaperLink, rows["paper_links"])),
@@ -112,12 +113,6 @@ def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:
 def by_name(rows: Iterable[T]) -> dict[str, T]:
     """Return rows by their first column, the name."""
     return {getattr(row, next(iter(row.__dataclass_fields__))): row for row in rows}  # type: ignore[attr-defined]
-
-
-def _model(row: dict[str, Any], indexers: Mapping[str, Indexer]) -> Model:
-    flops = None if row["active_params"] is None else kappa.flops_per_token(row["active_params"])
-    indexer: dict[str, Any] = {f.name: getattr(indexers.get(row["model"]), f.name, None) for f in INDEXER}
-    return Model(**row, flops_per_token=flops, **indexer)
 
 
 def _measured_platform(row: Measured) -> Platform:

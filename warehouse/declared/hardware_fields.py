@@ -13,13 +13,13 @@ from warehouse.declared.units import Unit
 
 BASES = ("paper", "physical", "measured")
 KV_DTYPES = ("bf16", "fp8")
-WEIGHT_DTYPES = ("bf16", "fp8", "mxfp4", "nvfp4")
+WEIGHT_DTYPES = ("bf16", "fp8", "mxfp4", "nvfp4", "int4")
 COMPUTE_DTYPES = ("bf16", "fp8", "fp4")
 COST_MODELS = ("2n", "attention", "full")
 CONFIDENCES = ("high", "medium", "low", "secondary")
-ATTENTIONS = ("gqa", "gqa+swa", "gqa+chunked", "gqa+linear", "mla", "mla+indexer", "mla+linear", "compressed+swa")
-# Their bytes/token are compressed or include an indexer, so they do not follow from layers and heads.
-INDEXED_BYTES = ("compressed+swa",)
+ATTENTIONS = (
+    "gqa", "gqa+swa", "gqa+chunked", "gqa+linear", "gqa+indexer", "mla", "mla+indexer", "mla+linear", "compressed+swa",
+)  # fmt: skip
 LINK_KINDS = ("pcie", "c2c", "unified", "engine", "pageable", "storage", "network", "memory")
 
 
@@ -98,6 +98,22 @@ MODEL_CONTEXT = replace(f.MAX_CONTEXT_TOKENS, minimum=p.CONTEXT.low, maximum=p.C
 SLIDING_WINDOW = _count("sliding_window_tokens", "tokens", "width of that window", p.WINDOW).or_null(
     "width of that window; NULL where there is none"
 )
+SLIDING_KV_HEADS = _count("sliding_kv_heads", "1", "key and value heads of a sliding layer", p.HEADS).or_null(
+    "key and value heads of a sliding layer; NULL where they are kv_heads"
+)
+SLIDING_HEAD_DIM = _count("sliding_head_dim", "1", "width of keys and of values in a sliding layer", p.WIDTH).or_null(
+    "width of keys and of values in a sliding layer; NULL where they are head_dim and v_head_dim"
+)
+KV_SHARED_LAYERS = _count(
+    "kv_shared_layers", "1", "layers that attend with the cache of an earlier one", p.SOME_LAYERS
+).or_null("layers that attend with the cache of an earlier one, of each kind in the ratio of the others; NULL for none")
+LINEAR_STATE = (
+    _count("linear_key_heads", "1", "key heads of a linear layer; groups of Mamba2", p.HEADS).or_null(),
+    _count("linear_key_head_dim", "1", "width of such a head; state size of Mamba2", p.WIDTH).or_null(),
+    _count("linear_value_heads", "1", "value heads of a linear layer; heads of Mamba2", p.HEADS).or_null(),
+    _count("linear_value_head_dim", "1", "width of such a head", p.WIDTH).or_null(),
+    _count("linear_conv_kernel", "1", "tokens that the convolution of a linear layer spans", p.KERNEL).or_null(),
+)
 V_HEAD_DIM = _count("v_head_dim", "1", "width of a value head", p.WIDTH)
 KV_LORA_RANK = _count("kv_lora_rank", "1", "width of the MLA latent", p.WIDTH).or_null(
     "width of the MLA latent; NULL without MLA"
@@ -123,15 +139,16 @@ FIXED_STATE_BYTES = _count(
 INDEXER_BYTES = _count(
     "indexer_bytes_per_token",
     "bytes/token",
-    "keys of the sparse attention's indexer, fp8 with their scales",
+    "keys of the sparse attention's indexer: fp8 with their scales after mla, bf16 after gqa",
     p.INDEXER_BYTES,
 )
+INDEX_LAYERS = _count("index_layers", "1", "layers that have an indexer of their own", p.LAYERS)
 INDEX_HEADS = _count("index_heads", "1", "heads of the indexer of a layer", p.HEADS)
 INDEX_HEAD_DIM = _count("index_head_dim", "1", "width of a head of the indexer", p.WIDTH)
 INDEX_PICKED_TOKENS = _count(
     "index_picked_tokens", "tokens", "tokens that the indexer lets a new token attend to", p.WINDOW
 )
-INDEXER = (INDEX_HEADS, INDEX_HEAD_DIM, INDEX_PICKED_TOKENS)
+INDEXER = (INDEX_LAYERS, INDEX_HEADS, INDEX_HEAD_DIM, INDEX_PICKED_TOKENS)
 ATTENTION_FLOPS = _count(
     "attention_flops_per_token_pair",
     "FLOP",
@@ -171,7 +188,10 @@ DENSE_FP4 = _number("dense_fp4_flop_per_s", "FLOP/s", "dense fp4 peak", p.FLOP_R
 MEASURED_BF16 = _number(
     "measured_bf16_flop_per_s", "FLOP/s", "best bf16 matrix product that was measured", p.MEASURED_FLOP_RATE
 ).or_null()
-HBM_BYTES = _number("hbm_bytes", "bytes", "memory of the accelerator, the vendor's GB taken as 10^9", p.MEMORY)
+HBM_BYTES = _number(
+    "hbm_bytes", "bytes", "memory of the accelerator as the vendor's tools report it, else the vendor's GB as 10^9",
+    p.MEMORY,
+)  # fmt: skip
 HBM_BYTES_PER_S = _number("hbm_bytes_per_s", "bytes/s", "peak bandwidth of that memory", p.MEMORY_RATE)
 TDP_W = _number("tdp_w", "W", "thermal design power", p.POWER).or_null()
 

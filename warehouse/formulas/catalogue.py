@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from warehouse.formulas import attention, kappa, kv_bytes, serving, timing, weights
+from warehouse.formulas import attention, entries, kappa, kv_bytes, serving, timing, weights
 
-MODULES = (kappa, attention, kv_bytes, weights, timing, serving)
+MODULES = (kappa, attention, kv_bytes, entries, weights, timing, serving)
 
 
 def formulas() -> dict[str, Callable[..., Any]]:

@@ -27,7 +27,6 @@ _BOUNDS = (
     Bound("sustained_bytes_per_s", "peak_bytes_per_s"),
     Bound("to_host_bytes_per_s", "peak_bytes_per_s"),
     Bound("duplex_bytes_per_s", "peak_bytes_per_s", 2.0),
-    Bound("marginal_fp8_kv_bytes_per_token", "marginal_kv_bytes_per_token"),
     Bound("least_copy_bytes", "most_copy_bytes"),
     Bound("least_bytes_per_s", "most_bytes_per_s"),
     Bound("least_share_of_pinned", "most_share_of_pinned"),

@@ -9,14 +9,22 @@ from warehouse.declared import hardware_fields as h
 from warehouse.declared import reference_fields as r
 from warehouse.declared.schema import Table
 from warehouse.declared.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PLATFORMS, PUBLISHED
+from warehouse.hardware_rows.worked_out import ASSUMED
 
-# Columns of `models` that come from a formula or from `indexers`.
-_FROM_ELSEWHERE = {h.FLOPS_PER_TOKEN.name, *(field.name for field in h.INDEXER)}
-_TYPED_MODELS = tuple(field for field in MODELS.fields if field.name not in _FROM_ELSEWHERE)
-INDEXERS = Table(
-    "indexers", "the indexer of one model, which picks the tokens that its attention computes", ("model",),
-    (h.MODEL, *h.INDEXER, h.RETRIEVED, h.CONFIDENCE, f.SOURCE),
-)  # fmt: skip
+# Columns of `models` that `worked_out` adds to a row.
+_WORKED_OUT = {
+    field.name
+    for field in (
+        h.FLOPS_PER_TOKEN, h.KV_BYTES_PER_TOKEN, h.MARGINAL_KV_BYTES, h.MARGINAL_FP8_KV_BYTES, h.FIXED_STATE_BYTES,
+        h.INDEXER_BYTES, h.ATTENTION_FLOPS, h.SLIDING_ATTENTION_FLOPS, h.ABSORBED_ATTENTION_FLOPS,
+        h.MLA_UPPROJECTION_FLOPS,
+    )
+}  # fmt: skip
+_TYPED_MODELS = tuple(
+    replace(field, nullable=True) if field.name in ASSUMED else field
+    for field in MODELS.fields
+    if field.name not in _WORKED_OUT
+)
 # Measured platforms come from `measured`, with their figures.
 _TYPED_PLATFORMS = tuple(
     replace(field, values=("paper", "physical")) if field is h.BASIS else field for field in PLATFORMS.fields
@@ -87,20 +95,20 @@ TRACES = Table(
     ),
 )  # fmt: skip
 _TABLES = (
-    replace(MODELS, fields=_TYPED_MODELS), INDEXERS, ACCELERATORS, LINKS, replace(PLATFORMS, fields=_TYPED_PLATFORMS),
-    HEADLINES, MEASURED, MEASUREMENTS, FITTED_NUMBERS, CALIBRATED, TRANSFER_RULES, TRACES, PAPER_MODELS, PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED,
+    replace(MODELS, fields=_TYPED_MODELS), ACCELERATORS, LINKS, replace(PLATFORMS, fields=_TYPED_PLATFORMS),
+    HEADLINES, MEASURED, MEASUREMENTS, FITTED_NUMBERS, CALIBRATED, TRANSFER_RULES, TRACES, PAPER_MODELS,
+    PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED,
 )  # fmt: skip
 REFERENCE = {table.name: table for table in _TABLES}
 # Tables that a user may extend in HOME/reference/<name>.csv.
-USER_TABLES = ("models", "indexers", "accelerators", "links", "platforms", "headlines", "measured", "measurements",
-    "calibrated",
+USER_TABLES = (
+    "models", "accelerators", "links", "platforms", "headlines", "measured", "measurements", "calibrated",
 )  # fmt: skip
 # Columns that hold a name from another table: `link` a name of `links`.
 NAMES_FROM = {
     "models": ("tokenizer",),
     "platforms": ("accelerator", "link"),
     "headlines": ("model", "accelerator", "link"),
-    "indexers": ("model",),
     "measured": ("accelerator", "link"),
     "fitted_numbers": ("accelerator",),
     "calibrated": ("accelerator",),

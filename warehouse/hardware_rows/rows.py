@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from warehouse.declared.hardware_fields import CONFIDENCES
 from warehouse.declared.schema import Table
+from warehouse.declared.tables import MODELS
 from warehouse.hardware_rows.cells import failure, shown
 from warehouse.hardware_rows.checks import contradiction
 from warehouse.hardware_rows.files import (
@@ -28,8 +29,9 @@ from warehouse.hardware_rows.files import (
 )
 from warehouse.hardware_rows.names import find_name, folded, nearest_names
 from warehouse.hardware_rows.reference_tables import NAMES_FROM, REFERENCE
-from warehouse.hardware_rows.shapes import Values, indexer_bytes
+from warehouse.hardware_rows.shapes import Values
 from warehouse.hardware_rows.tokenizer_names import tokenizer_names
+from warehouse.hardware_rows.worked_out import completed, figures
 
 __all__ = [
     "FOLDER", "REFERENCE", "check_file", "load_reference", "unread_files", "user_files", "user_folder",
@@ -44,8 +46,7 @@ def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -
     """Return one table of sourced rows in the order of its file, followed by the user's rows.
 
     Args:
-        name: A key of `REFERENCE`. `models` comes without the computed `flops_per_token` and without the columns of
-            `indexers`.
+        name: A key of `REFERENCE`. `models` comes with the columns that are worked out from its shape.
         folder: The folder of `name`.csv and of the tables whose names it uses.
         user: The folder of a user's own rows, HOME/reference; None or a missing folder adds nothing. Its files may
             leave out nullable columns. An existing name is refused: a row never overrides another.
@@ -75,7 +76,8 @@ def _loaded(name: str, folder: Path, user: Path | None, contents: bytes, tokeniz
     own = read_rows(folder / f"{name}.csv", table)
     theirs = [row for path in user_files(user) if path.stem == name for row in read_rows(path, table, may_omit=True)]
     _check(name, own, theirs, folder, user)
-    return table.rows([row.values for row in (*own, *theirs)])
+    rows = [row.values for row in (*own, *theirs)]
+    return MODELS.rows([row | figures(row) for row in rows]) if name == "models" else table.rows(rows)
 
 
 def check_file(name: str, path: Path, data: bytes, user: Path) -> None:
@@ -99,6 +101,9 @@ def _check(name: str, own: list[Placed], theirs: list[Placed], folder: Path, use
         return list(load_reference(table, folder, user).to_pylist())
 
     rows = [*own, *theirs]
+    if name == "models":
+        for row in rows:
+            row.values.update(completed(row.values))
     _check_key(REFERENCE[name], rows)
     for column in NAMES_FROM.get(name, ()):
         _resolve_names(name, column, rows, rows_of)
@@ -169,19 +174,6 @@ def _check_platforms(rows: list[Placed], rows_of: RowsOf) -> None:
                 raise failure(path, number, kind, f"{values[kind]!r} is not among the paper's inputs")
 
 
-def _check_indexers(rows: list[Placed], rows_of: RowsOf) -> None:
-    """Refuse an indexer of a model without one, or with a key width that contradicts the model's bytes/token."""
-    models = {row["model"]: row for row in rows_of("models")}
-    for path, number, values in rows:
-        model, width = models[values["model"]], int(str(values["index_head_dim"]))
-        if model["attention"] != "mla+indexer":
-            raise failure(path, number, "model", f"the attention of {values['model']} is {model['attention']}")
-        expected, given = indexer_bytes(model["full_attention_layers"], width), model["indexer_bytes_per_token"]
-        if expected != given:
-            why = f"{width} makes {expected} indexer_bytes_per_token, {values['model']} has {given}"
-            raise failure(path, number, "index_head_dim", why)
-
-
 def _check_headlines(rows: list[Placed], rows_of: RowsOf) -> None:
     """Refuse a headline that is not a known model or platform, or has confidence `secondary`."""
     measured = [row | {"basis": "measured", "confidence": "high"} for row in rows_of("measured")]
@@ -197,4 +189,4 @@ def _check_headlines(rows: list[Placed], rows_of: RowsOf) -> None:
             raise failure(path, number, "model, accelerator", "is no platform, or is known only second-hand")
 
 
-_CHECKS = {"platforms": _check_platforms, "indexers": _check_indexers, "headlines": _check_headlines}
+_CHECKS = {"platforms": _check_platforms, "headlines": _check_headlines}

@@ -64,7 +64,6 @@ def confidence_words(answer: TurnAnswer | WorkloadAnswer) -> str:
         "accelerator": answer.accelerator_confidence,
         "link": answer.link_confidence,
         "platform": answer.platform_confidence,
-        "indexer": answer.indexer_confidence,
         "tier": answer.tier_confidence,
     }
     told = {kind: "not sourced" if sure == NO_ROW else sure for kind, sure in pairs.items() if sure is not None}

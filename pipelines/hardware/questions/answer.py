@@ -23,10 +23,8 @@ class CritRow(KappaCrit):
     accelerator_confidence: str | None
     link_confidence: str | None
     platform_confidence: str | None
-    indexer_confidence: str | None
     flops_per_token_source: str | None
     kv_bytes_per_token_source: str | None
-    index_heads_source: str | None
     flop_per_s_source: str | None
     bytes_per_s_source: str | None
     why_no_kappa_crit: str | None
@@ -121,19 +119,16 @@ class Origins:
     """The confidence of each row in use, and the source of each figure.
 
     Confidence is that of the row; `printed` on the paper's basis, `given` for a bandwidth, `measured` for results of
-    `kappa measure`, `none` for a pair that is no platform, None for an indexer that the model lacks and for a tier
-    that is not in the question.
+    `kappa measure`, `none` for a pair that is no platform, None for a tier that is not in the question.
     """
 
     model_confidence: str | None
     accelerator_confidence: str | None
     link_confidence: str | None
     platform_confidence: str | None
-    indexer_confidence: str | None
     tier_confidence: str | None
     flops_per_token_source: str | None
     kv_bytes_per_token_source: str | None
-    index_heads_source: str | None
     flop_per_s_source: str | None
     bytes_per_s_source: str | None
     tier_bytes_per_s_source: str | None

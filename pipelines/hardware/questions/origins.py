@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipelines.hardware.entities import Accelerator, Indexer, Link, OnPlatform, known
+from pipelines.hardware.entities import Accelerator, Link, OnPlatform, known
 from pipelines.hardware.machines import GIVEN_LINK, Sources, measured_of, named
 from pipelines.hardware.questions.answer import Origins
 from pipelines.hardware.questions.question import OneQuestion
@@ -33,24 +33,21 @@ def origins(sources: Sources, question: OneQuestion, model: str, platform: OnPla
         of_link = _Row(GIVEN, "--bandwidth")
     pair = next((p for p in sources.platforms if _place(p) == _place(platform)), None)
     tier = _sourced(named(sources.links, question.tier) if question.tier else None)
-    indexer = _sourced(named(sources.indexers, model))
     return Origins(
         model_confidence=of_model.confidence,
         accelerator_confidence=of_accelerator.confidence,
         link_confidence=of_link.confidence,
         platform_confidence=pair.confidence if pair else None if platform.link == GIVEN_LINK else NO_ROW,
-        indexer_confidence=indexer.confidence,
         tier_confidence=tier.confidence,
         flops_per_token_source=of_model.source,
         kv_bytes_per_token_source=of_model.source,
-        index_heads_source=indexer.source,
         flop_per_s_source=of_accelerator.source,
         bytes_per_s_source=of_link.source,
         tier_bytes_per_s_source=tier.source,
     )
 
 
-def _sourced(row: Indexer | Link | None) -> _Row:
+def _sourced(row: Link | None) -> _Row:
     return _Row(row.confidence, row.source) if row else _Row(None, None)
 
 

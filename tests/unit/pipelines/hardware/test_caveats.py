@@ -65,8 +65,8 @@ def test_what_the_tables_lack_is_named() -> None:
     [
         # 36,864 x 0.625 / 2 = 11,520 and 4,718,592 x 0.3125 = 1,474,560
         ("gpt-oss-120b", "int4", "11,520 bytes a cached token at int4 and 1,474,560 where its windows are full"),
-        # 70,272 / 2 + 8,052 = 43,188
-        ("deepseek-v3.2", "fp8", "43,188 bytes a cached token at fp8, 8,052 of them its indexer's keys"),
+        # 61 x (656 + 132) = 48,068
+        ("deepseek-v3.2", "fp8", "48,068 bytes a cached token at fp8, 8,052 of them its indexer's keys"),
         # a state keeps its format
         ("kimi-k3", "fp8", "13,824 bytes a cached token at fp8 and a state of 449,372,160"),
     ],

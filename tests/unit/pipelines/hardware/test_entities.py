@@ -16,7 +16,6 @@ KINDS = {"string": "str", "int64": "int", "double": "float", "bool": "bool"}
 TYPES: dict[type, Table] = {
     e.Model: MODELS,
     e.KappaCrit: KAPPA_CRIT,
-    e.Indexer: REFERENCE["indexers"],
     e.Accelerator: REFERENCE["accelerators"],
     e.Link: REFERENCE["links"],
     e.Platform: REFERENCE["platforms"],

@@ -294,11 +294,14 @@ def test_bytes_that_are_not_constant(models: Mapping[str, Model], model: str, ca
 def test_an_fp8_cache_that_is_not_half(models: Mapping[str, Model]) -> None:
     """DeepSeek-V4 keeps a part of each entry in bf16: its fp8 bytes are its own, and others are half."""
     row = models["deepseek-v4-flash"]
-    # 3,850 a token and not 6,880 / 2; windows full after 128 tokens: 5,636,096 / 2
-    assert costs.kv_bytes(row, 10_000.0, "fp8") == 3_850 * 10_000 + 2_818_048
+    # 21 x (584 + 132) / 4 + 20 x 584 / 128 = 3,850.25 a token and not 6,880 / 2; full windows: 5,636,096 / 2
+    assert costs.kv_bytes(row, 10_000.0, "fp8") == 3_850.25 * 10_000 + 2_818_048
     assert costs.kv_bytes(row, 10_000.0, "bf16") == 6_880 * 10_000 + 5_636_096
-    # 327,680 / 2
+    # sparse MLA: 61 x (512 fp8 + 16 of scales + 128 of bf16 rope + 132 of the indexer)
+    assert costs.kv_bytes(models["deepseek-v3.2"], 1.0, "fp8") == 61 * (656 + 132)
+    # 327,680 / 2; 4.5 bits an element: 327,680 x 9 / 32
     assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, "fp8") == 163_840
+    assert costs.kv_bytes(models["llama-3.1-70b"], 1.0, "nvfp4") == 92_160
 
 
 def test_what_the_tables_do_not_know_is_not_computed(models: Mapping[str, Model]) -> None:
@@ -346,8 +349,8 @@ def test_tensor_parallel(models: Mapping[str, Model], tensor_parallel: int, byte
 @pytest.mark.parametrize(
     ("model", "gpus", "share_of_tokens", "share_of_state"),
     [
-        ("qwen3-next-80b-a3b", 8, 1 / 2, 1 / 8),  # 2 KV heads, 16 query heads
-        ("qwen3-next-80b-a3b", 32, 1 / 2, 1 / 16),  # no finer than its query heads
+        ("qwen3-next-80b-a3b", 8, 1 / 2, 1 / 8),  # 2 KV heads, 32 value heads of its linear layers
+        ("qwen3-next-80b-a3b", 64, 1 / 2, 1 / 32),  # no finer than those
         ("kimi-k3", 8, 1, 1 / 8),  # a latent on each GPU, a state that is shared
         ("gpt-oss-120b", 8, 1 / 8, 1 / 8),  # windows are keys and values too
         ("gpt-oss-120b", 16, 1 / 8, 1 / 8),

@@ -23,6 +23,7 @@ from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.what_if import Setting, turn_answer
 from pipelines.hardware.workload_answers import nearest_rank, workload_answer
 from warehouse.errors import ErrorCode
+from warehouse.hardware_rows.reference_tables import REFERENCE
 from warehouse.hardware_rows.rows import load_reference, user_folder
 
 Crit = Callable[..., list[dict[str, Any]]]
@@ -94,11 +95,10 @@ class TestOrigins:
         second = crit("--model", "llama-3.1-70b", "--accelerator", "h100-sxm", "--link", "pcie4-x16")
         assert {row["platform_confidence"] for row in second} == {"high", "secondary"}
 
-    def test_an_indexer_and_a_tier_are_rows_too(self, crit: Crit) -> None:
-        """Their confidence and source stand beside the others."""
+    def test_a_tier_is_a_row_too(self, crit: Crit) -> None:
+        """Its confidence and source stand beside the others."""
         row = crit("--model", "deepseek-v3.2", *H100, *TURN, "--tier", "nvme-gen5-x4")[0]
-        assert (row["indexer_confidence"], row["tier_confidence"]) == ("high", "secondary")
-        assert "index_topk" in row["index_heads_source"]
+        assert row["tier_confidence"] == "secondary"
         assert row["tier_bytes_per_s_source"].startswith("secondary")
 
     def test_in_words(self, said: Callable[..., str]) -> None:
@@ -152,7 +152,8 @@ class TestGaps:
         shape = load_reference("models").to_pylist()
         (row,) = [row for row in shape if row["model"] == "kimi-k3"]
         row |= {"model": "bare", "total_params": None, "active_params": None}
-        cells = {name: str(value).lower() if isinstance(value, bool) else value for name, value in row.items()}
+        cells = {name: row[name] for name in REFERENCE["models"].names}
+        cells |= {name: str(value).lower() for name, value in cells.items() if isinstance(value, bool)}
         folder = user_folder(tmp_path)
         folder.mkdir()
         with (folder / "models.csv").open("w", encoding="utf-8", newline="") as file:
@@ -285,29 +286,17 @@ def test_many_answers_name_each_tokenizer(crit: Crit, said: Callable[..., str]) 
 
 
 def test_a_user_s_own_indexer(crit: Crit, tmp_path: Path) -> None:
-    """A model of a user with an indexer has every cost model once `indexers.csv` names its heads."""
-    import csv  # noqa: PLC0415
-
-    from warehouse.hardware_rows.reference_tables import REFERENCE  # noqa: PLC0415
-
+    """A model of a user with an indexer has every cost model once its row names the indexer's heads."""
     folder = tmp_path / "reference"
     folder.mkdir()
-    shape = SOURCES.models["glm-5"]
-    sure = {"source": "a card", "retrieved": "2026-11-29", "confidence": "high"}
-    rows = {
-        "models": {name: getattr(shape, name) for name in REFERENCE["models"].names}
-        | sure
-        | {"model": "mine", "note": ""},
-        "indexers": {"model": "mine", "index_heads": 32, "index_head_dim": 128, "index_picked_tokens": 2048} | sure,
-    }
-    for name, row in rows.items():
-        with (folder / f"{name}.csv").open("w", encoding="utf8", newline="") as file:
+    shape = {name: getattr(SOURCES.models["glm-5"], name) for name in REFERENCE["models"].names}
+    for heads, expected in ((None, ["2n"]), (32, ["2n", "attention", "full"])):
+        row = shape | {"model": "mine", "note": None, "index_heads": heads}
+        with (folder / "models.csv").open("w", encoding="utf8", newline="") as file:
             cells = {column: "" if value is None else str(value) for column, value in row.items()}
             flags = {column: cell.lower() if cell in ("True", "False") else cell for column, cell in cells.items()}
             csv.writer(file).writerows([flags.keys(), flags.values()])
-        found = [row["cost_model"] for row in crit("--model", "mine", *H100, *TURN)]
-        # without its indexer 2n alone
-        assert found == (["2n"] if name == "models" else ["2n", "attention", "full"])
+        assert [row["cost_model"] for row in crit("--model", "mine", *H100, *TURN)] == expected
     # the same shape as glm-5, so the same times
     ours, theirs = (crit("--model", name, *H100, *TURN, "--cost-model", "attention")[0] for name in ("mine", "glm-5"))
     assert ours["compute_s"] == theirs["compute_s"]

@@ -231,7 +231,7 @@ class TestCommand:
             (["--accelerator", "a100"], "a100-sxm-40gb, a100-sxm-80gb, a100-pcie-40gb, a100-pcie-80gb,"),
             (["--model", "LLAMA-3.1-71B"], "model 'LLAMA-3.1-71B', nearest are llama-3.1-70b"),
             (["--link", "pcie5"], "link 'pcie5'"),
-            (["--kv-dtype", "fp4"], "kv dtype 'fp4', nearest are fp8"),
+            (["--kv-dtype", "fp4"], "kv dtype 'fp4', nearest are nvfp4, fp8"),
             (["--accelerator", "tpu-v5e", "--basis", "measured"], "nothing was measured here"),
         ],
     )
