@@ -29,10 +29,12 @@ def _needs(values: Values) -> dict[str, bool | None]:
     is_windowed, is_latent, is_moe = end in ("swa", "chunked"), start == "mla", bool(values["is_moe"])
     is_compressed, is_linear = start == "compressed", end == "linear"
     is_indexed = end == "indexer" or is_compressed
+    # Their number divides the parameters; bytes of the cache do without.
+    needs_experts = None if is_moe and values["total_params"] is None else is_moe
     own_window = None if is_windowed and start == "gqa" else False
     return {
-        "experts": is_moe,
-        "experts_per_token": is_moe,
+        "experts": needs_experts,
+        "experts_per_token": needs_experts,
         _FULL: None if is_windowed or is_linear else True,
         "sliding_window_tokens": is_windowed,
         _SLIDING: None if is_windowed and start != "gqa" else is_windowed,

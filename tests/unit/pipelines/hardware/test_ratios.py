@@ -222,8 +222,11 @@ def test_fp8_doubles_kappa_crit(tables: dict[str, pa.Table], basis: str) -> None
 
 
 def test_bytes_that_are_not_constant_give_no_kappa_crit(tables: dict[str, pa.Table]) -> None:
-    """A sliding window, a linear state or an indexer leaves kappa_crit empty, and nothing else does."""
-    constant = {row["model"]: row["kv_bytes_per_token"] is not None for row in tables["models"].to_pylist()}
+    """A sliding window, a linear state, an indexer or unknown parameters leave kappa_crit empty; nothing else does."""
+    constant = {
+        row["model"]: None not in (row["kv_bytes_per_token"], row["active_params"])
+        for row in tables["models"].to_pylist()
+    }
     assert {name for name in ("gpt-oss-120b", "qwen3-next-80b-a3b", "deepseek-v3.2") if constant[name]} == set()
     for row in tables["kappa_crit"].to_pylist():
         assert (row["kappa_crit"] is not None) == constant[row["model"]]
