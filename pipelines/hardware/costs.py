@@ -218,7 +218,7 @@ def work_of(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens
     return Work(
         prefill_tokens=prefill_tokens,
         attention_flops=context_flops(model, cached_tokens, prefill_tokens),
-        read_bytes=held * float(machine.tensor_parallel),
+        read_bytes=held * float(machine.rates.attention_gpus if machine.rates else 1),
         linear_params=layers - k * each,
         expert_params=each,
         experts=experts,

@@ -56,6 +56,9 @@ class Serving:
     is_pipelined: bool = False
 
 
+DEFAULT = Serving()
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """A model on its GPUs.
@@ -99,6 +102,8 @@ def serve(
     Raises:
         KeyError: a name has no sourced row of the basis.
     """
+    if not model.attention.startswith("mla"):
+        serving = replace(serving, mla_attention="tensor")
     base = machine_of(sources, platform, model, bytes_per_s)
     row = named(sources.accelerators, platform.accelerator)
     weight = serving.weight_dtype or model.weight_dtype or "bf16"
@@ -207,6 +212,7 @@ def _rates(  # noqa: PLR0913, PLR0917 - who serves what where
         layer_s=n["layer_s"],
         node_layer_s=n["node_layer_s"] if spanned > stages else 0.0,
         token_s=n["token_s"],
+        attention_gpus=dense,
         batch=serving.batch,
         local_batch=-(-serving.batch // gpus) if is_data else serving.batch,
     )
@@ -243,7 +249,7 @@ def _linked(
     rate, node = machine.bytes_per_s, serving.node_bytes_per_s or (link.node_bytes_per_s if link else None)
     if node is not None:
         together = min(machine.tensor_parallel, 8)
-        loaders = together if serving.mla_attention == "tensor" or model.kv_heads > 1 else 1
+        loaders = together if serving.mla_attention == "tensor" else 1
         rate = timing.link_share_bytes_per_s(rate, node, loaders)
     latency = serving.copy_latency_s or (link.copy_latency_s if link else None)
     if serving.block_layout is None and latency is None:

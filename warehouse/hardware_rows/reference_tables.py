@@ -76,6 +76,18 @@ CALIBRATED = Table(
         r.IS_IDENTIFIABLE, r.POINTS, h.RETRIEVED, f.SOURCE,
     ),
 )  # fmt: skip
+VALIDATION_POINTS = Table(
+    "validation", "one public measurement of bytes, load, prefill or TTFT, with what a prediction needs", ("point",),
+    (
+        r.POINT, r.ERROR_CLASS, h.MODEL.or_null(), h.ACCELERATOR.or_null(), r.POINT_GPUS, h.LINK.or_null(),
+        h.SERVED_DTYPE, r.POINT_CACHED, r.POINT_NEW, r.POINT_QUANTITY, r.MEASURED_AT, r.POINT_RATE, h.NODE_BYTES_PER_S,
+        r.COPIED, h.COPY_LATENCY, r.IS_SCORED, r.POINT_ORIGIN, h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
+    ),
+)  # fmt: skip
+HELD_OUT = Table(
+    "held_out", "one measurement as numbers predict it that were fitted without its origin; `bench/held_out.py`",
+    ("point",), (r.POINT, r.HELD_OUT),
+)  # fmt: skip
 TRANSFER_RULES = Table(
     "transfer_rules",
     "one rule of thumb about copies: it is no measurement of a machine and never makes a link by itself",
@@ -96,7 +108,7 @@ TRACES = Table(
 )  # fmt: skip
 _TABLES = (
     replace(MODELS, fields=_TYPED_MODELS), ACCELERATORS, LINKS, replace(PLATFORMS, fields=_TYPED_PLATFORMS),
-    HEADLINES, MEASURED, MEASUREMENTS, FITTED_NUMBERS, CALIBRATED, TRANSFER_RULES, TRACES, PAPER_MODELS,
+    HEADLINES, MEASURED, MEASUREMENTS, FITTED_NUMBERS, CALIBRATED, VALIDATION_POINTS, HELD_OUT, TRANSFER_RULES, TRACES, PAPER_MODELS,
     PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED,
 )  # fmt: skip
 REFERENCE = {table.name: table for table in _TABLES}

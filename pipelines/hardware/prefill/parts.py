@@ -24,6 +24,7 @@ class Rates:
         expert_weight_bytes: w of the experts.
         reduce_bytes_per_s: X_tp.
         reducing_gpus: g of the all-reduce; 1 needs none.
+        attention_gpus: GPUs that share the attention of a request.
         layer_s: t_L.
         node_layer_s: t_x; 0 within one node.
         token_s: t_tok.
@@ -44,6 +45,7 @@ class Rates:
     layer_s: float
     node_layer_s: float
     token_s: float
+    attention_gpus: int = 1
     batch: int = 1
     local_batch: int = 1
 
