@@ -1,4 +1,4 @@
-"""The straightforward way beside ours on a part that it can finish: `python -m bench.naive ROOT`.
+"""The straightforward way against ours, on a part that it can finish: `python -m bench.naive ROOT`.
 
 Straightforward: `load_dataset`, `map`, and every prompt rendered and tokenised from its beginning.
 Ours: the steps of `kappa run` over the same records. Both must find the same prompts.

@@ -22,7 +22,7 @@ from bench.measure import table
 from warehouse.database.aggregates import percentiles_of, summary_of
 from warehouse.database.build import build_database
 from warehouse.database.engine import fetch, read_only
-from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.fields import TOKENIZER_COUNTINGS
 from warehouse.declared.tables import TABLES, TURNS
 from warehouse.hardware_rows.rows import load_reference
 
@@ -51,7 +51,7 @@ MORE = {
 
 def drawn_turns(name: str, tokenizer: str, counting: str) -> pa.Table:
     """Return the turns of a whole set with sizes from log-normal distributions; every call gives the same numbers."""
-    draw = np.random.default_rng([len(name), TOKENIZERS.index(tokenizer), COUNTINGS.index(counting)])
+    draw = np.random.default_rng([len(name), TOKENIZERS.index(tokenizer), TOKENIZER_COUNTINGS.index(counting)])
     sessions, turns, request, second = (CHATS | DOCUMENTS)[name]
     lengths = np.random.default_rng(7).lognormal(0, 1.2, sessions)
     lengths = np.maximum(1, lengths * turns / lengths.sum()).astype(np.int64)
@@ -68,7 +68,8 @@ def drawn_turns(name: str, tokenizer: str, counting: str) -> pa.Table:
     index = np.arange(count) - start
     columns = {
         "workload": pa.repeat(name, count), "tokenizer": pa.repeat(tokenizer, count),
-        "counting": pa.repeat(counting, count), "session_id": pa.array([f"s{number}" for number in session.tolist()]),
+        "counting": pa.repeat(counting, count), "reuse": pa.repeat("history", count),
+        "session_id": pa.array([f"s{number}" for number in session.tolist()]),
         "turn_index": pa.array(index.astype(np.int32)), "cached_tokens": pa.array(cached),
         "prefill_tokens": pa.array(prefill), "output_tokens": pa.array(output, mask=np.full(count, name in DOCUMENTS)),
         "kappa_ratio": pa.array(cached / prefill), "is_first_turn": pa.array(index == 0),
@@ -80,7 +81,7 @@ def generate(path: Path) -> None:
     """Write a database of the size of the full sets."""
     files: dict[str, list[Path]] = {name: [] for name, declared in TABLES.items() if not declared.is_view}
     parts: dict[str, list[pa.Table]] = {"percentiles": [], "summary": [], "published": [load_reference("published")]}
-    series = [(n, t, c) for n in (*CHATS, *DOCUMENTS) for t in TOKENIZERS for c in COUNTINGS]
+    series = [(n, t, c) for n in (*CHATS, *DOCUMENTS) for t in TOKENIZERS for c in TOKENIZER_COUNTINGS]
     for names in series:
         turns = path.parent / f"{'.'.join(names)}.parquet"
         pq.write_table(drawn_turns(*names), turns)

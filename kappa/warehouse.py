@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pipelines.hardware.questions.answer import CritAnswer
     from warehouse.database.engine import Relation
 
-SERIES = ("workload", "tokenizer", "counting")
-
 
 def open_warehouse(home: str | os.PathLike[str] | None = None) -> Warehouse:
     """Open the current generation of a home folder; it stays the same until it is closed.
@@ -109,23 +107,30 @@ class Warehouse:
         return matching(self._connection.table(name), values)
 
     def turns(
-        self, *, workload: str | None = None, tokenizer: str | None = None, counting: str | None = None
+        self,
+        *,
+        workload: str | None = None,
+        tokenizer: str | None = None,
+        counting: str | None = None,
+        reuse: str | None = None,
     ) -> Relation:
         """Return `turns`, one row a turn: K is `cached_tokens`, T is `prefill_tokens`.
 
         Args:
             workload: such as `sharegpt`; None for all.
             tokenizer: such as `qwen3`; None for all.
-            counting: `text` or `chat`; None for both.
+            counting: `text`, `chat`, or `logged` where the log has the counts; None for all.
+            reuse: what K is: `history`, `prefix` or `reported`; None for all.
 
         Raises:
-            KappaError: this warehouse has no such workload, tokenizer or counting.
+            KappaError: this warehouse has no such workload, tokenizer, counting or reuse.
 
         >>> turns = sample.turns(workload="finqa", tokenizer="qwen3", counting="chat")
         >>> turns.aggregate("min(prefill_tokens) > 0").fetchall()
         [(True,)]
         """
-        return self.table("turns", **self._series(workload=workload, tokenizer=tokenizer, counting=counting))
+        series = self._series(workload=workload, tokenizer=tokenizer, counting=counting, reuse=reuse)
+        return self.table("turns", **series)
 
     def percentiles(  # noqa: PLR0913 - the key of the table
         self,
@@ -133,6 +138,7 @@ class Warehouse:
         workload: str | None = None,
         tokenizer: str | None = None,
         counting: str | None = None,
+        reuse: str | None = None,
         metric: str | None = None,
         population: str | None = None,
         block_tokens: int = 1,
@@ -140,15 +146,16 @@ class Warehouse:
         """Return exact percentiles, one row a value, at any reuse granularity.
 
         Args:
-            workload: see `turns`, as are `tokenizer` and `counting`.
+            workload: see `turns`, as are `tokenizer`, `counting` and `reuse`.
             tokenizer: see `workload`.
             counting: see `workload`.
+            reuse: see `workload`.
             metric: `kappa_ratio`, `cached_tokens`, `prefill_tokens`, `context_tokens`, `output_tokens`; None for all.
             population: `all` turns, or `reused` (K > 0); None for both.
             block_tokens: reuse granularity in tokens, at least 1: 16 is a block of vLLM, 256 a chunk of LMCache.
 
         Raises:
-            KappaError: this warehouse has no such workload, tokenizer or counting, or `block_tokens` is below 1.
+            KappaError: this warehouse has no such workload, tokenizer, counting or reuse, or `block_tokens` is below 1.
 
         >>> rows = sample.percentiles(workload="sharegpt", tokenizer="qwen3", counting="text", metric="kappa_ratio")
         >>> rows.filter("population = 'reused' AND percentile = 50").project("block_tokens").fetchall()
@@ -161,7 +168,7 @@ class Warehouse:
                 "give 1 or more",
                 code=ErrorCode.USAGE,
             )
-        series = self._series(workload=workload, tokenizer=tokenizer, counting=counting)
+        series = self._series(workload=workload, tokenizer=tokenizer, counting=counting, reuse=reuse)
         values = {**series, "metric": metric, "population": population}
         if block_tokens in BLOCK_TOKENS:
             return self.table("percentiles", block_tokens=block_tokens, **values)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from reports.histogram import BINS_PER_DECADE, SQL, Histogram, Key, histograms
 from warehouse.database.engine import read_only
+from warehouse.declared.fields import COUNTINGS, HISTORY, LOGGED, REUSES
 
 Row = dict[str, Any]
 COST_MODEL, KV_DTYPE, BLOCK_TOKENS = "2n", "bf16", 1
@@ -38,6 +39,22 @@ def platform_of(row: Row) -> Platform:
     return Platform(row["accelerator"], row["link"], row["basis"])
 
 
+class Shown(NamedTuple):
+    """Which series of a workload figures and verdicts show."""
+
+    counting: str
+    reuse: str
+
+    def __str__(self) -> str:
+        """Return both in words."""
+        return self.counting if self.reuse == HISTORY else f"{self.counting}, reuse {self.reuse}"
+
+
+def is_shown(shown: dict[str, Shown], row: Row) -> bool:
+    """Return whether a row is of the series of its workload that is shown."""
+    return shown.get(row["workload"]) == (row["counting"], row["reuse"])
+
+
 @dataclass(frozen=True)
 class ReportData:
     """The rows that the report shows. `boundness` and `kappa_crit` hold only the headline models and platforms.
@@ -45,18 +62,21 @@ class ReportData:
     Attributes:
         tokenizer: the tokenizer whose counts the figures show.
         counting: the counting that figures and verdicts show.
+        shown: the series of each workload that figures and verdicts show: its counting and reuse.
         models: headline models by name, in the order of the headline list.
         platforms: headline platforms, in the order of the headline list.
         boundness: rows at bf16, reuse by single tokens, each model with its tokenizer; every counting and cost_model.
-        design_questions: rows of `counting` and of the headline models; the baseline of a question comes first.
+        design_questions: rows of the `shown` series and of the headline models; the baseline of a question comes first.
         paper_values: the values that the paper prints, of every workload.
         template_tokens: mean tokens that the chat template adds to a turn, by workload and tokenizer.
         rejects: one row per workload, level and reason, with the number and the first example.
-        histograms: turns of `tokenizer` and `counting` by workload, metric and whether they are first turns.
+        histograms: turns of the `shown` series, by `tokenizer` or as logged, by workload, metric and whether they are
+            first turns.
     """
 
     tokenizer: str
     counting: str
+    shown: dict[str, Shown]
     models: dict[str, Row]
     platforms: list[Platform]
     summary: list[Row]
@@ -102,17 +122,25 @@ class ReportData:
 
     @cached_property
     def bound(self) -> dict[tuple[str, str, Platform], Row]:
-        """Rows of boundness for `counting` and cost_model 2n, by workload, model and platform."""
-        return self.bound_by(self.counting, COST_MODEL)
+        """Rows of boundness of the shown series at cost_model 2n, by workload, model and platform."""
+        return self.bound_by(COST_MODEL)
 
-    def bound_by(self, counting: str, cost_model: str) -> dict[tuple[str, str, Platform], Row]:
-        """Return the rows of boundness of a counting and cost_model, by workload, model and platform."""
-        chosen = [r for r in self.boundness if (r["counting"], r["cost_model"]) == (counting, cost_model)]
+    def bound_by(self, cost_model: str) -> dict[tuple[str, str, Platform], Row]:
+        """Return the rows of boundness of the shown series at a cost_model, by workload, model and platform."""
+        chosen = [row for row in self.boundness if row["cost_model"] == cost_model and is_shown(self.shown, row)]
         return {(row["workload"], row["model"], platform_of(row)): row for row in chosen}
 
-    def model_label(self, model: str) -> str:
-        """Return the model's name, marked if another model's tokenizer replaces its own."""
-        return f"{model} (proxy)" if self.models[model]["is_tokenizer_proxy"] else model
+    @cached_property
+    def how_counted(self) -> str:
+        """The counting of what is shown, and that and the reuse of each workload that has another."""
+        usual = Shown(self.counting, HISTORY)
+        others = [f"{workload}: {shown}" for workload, shown in sorted(self.shown.items()) if shown != usual]
+        return f"{self.counting} ({'; '.join(others)})" if others else self.counting
+
+    def model_label(self, model: str, workload: str = "") -> str:
+        """Return the model's name, marked if counts of another vocabulary, or of the workload's log, stand in."""
+        is_logged = workload in self.shown and self.shown[workload].counting == LOGGED
+        return f"{model} (proxy)" if is_logged or self.models[model]["is_tokenizer_proxy"] else model
 
 
 _REJECTS = """
@@ -130,13 +158,13 @@ ORDER BY ALL
 """
 # Table order: the first variant of a question is the baseline of the others.
 _DESIGN_QUESTIONS = """
-SELECT * FROM design_questions WHERE counting = $counting AND list_contains($models, model) ORDER BY rowid
+SELECT * FROM design_questions WHERE list_contains($models, model) ORDER BY rowid
 """
 _TEMPLATE_TOKENS = """
 SELECT workload, tokenizer, avg(template_tokens) AS mean FROM template_overhead GROUP BY ALL ORDER BY ALL
 """
 _TABLES = {
-    "summary": "SELECT * FROM summary ORDER BY workload, tokenizer, counting",
+    "summary": "SELECT * FROM summary ORDER BY workload, tokenizer, counting, reuse",
     "percentiles": "SELECT * FROM percentiles ORDER BY ALL",
     "comparison": "SELECT * FROM paper_comparison ORDER BY workload NULLS LAST, quantity, source",
     "paper_values": "SELECT * FROM paper_values ORDER BY workload NULLS FIRST, quantity",
@@ -161,24 +189,29 @@ def read_report_data(database: Path) -> ReportData:
         names, platforms = _headlines(rows("FROM headlines"))
         tables = {name: rows(sql) for name, sql in _TABLES.items()}
         tokenizer, counting = shown_series(tables["summary"], tables["comparison"])
+        shown = shown_of(tables["summary"], counting)
         known = {row["model"]: row for row in rows("SELECT * FROM models")}
         models = {name: known[name] for name in names if name in known}
         chosen = {"models": list(models), "kv_dtype": KV_DTYPE}
         bound = rows(_BOUNDNESS, block_tokens=BLOCK_TOKENS, **chosen)
-        questions = rows(_DESIGN_QUESTIONS, counting=counting, models=list(models))
+        questions = rows(_DESIGN_QUESTIONS, models=list(models))
         template = {(row["workload"], row["tokenizer"]): row["mean"] for row in rows(_TEMPLATE_TOKENS)}
         crit_sql = "SELECT * FROM kappa_crit WHERE kv_dtype = $kv_dtype AND list_contains($models, model) ORDER BY ALL"
         crit = [row for row in rows(crit_sql, **chosen) if platform_of(row) in platforms]
         present = {platform_of(row) for row in crit}
-        bins = rows(SQL, tokenizer=tokenizer, counting=counting, bins_per_decade=BINS_PER_DECADE)
+        series = {name: [getattr(one, name) for one in shown.values()] for name in Shown._fields}
+        bins = rows(
+            SQL, tokenizers=[tokenizer, LOGGED], workloads=list(shown), bins_per_decade=BINS_PER_DECADE, **series
+        )
     return ReportData(
         tokenizer=tokenizer,
         counting=counting,
+        shown=shown,
         models=models,
         platforms=[platform for platform in platforms if platform in present],
         boundness=[row for row in bound if platform_of(row) in platforms],
         kappa_crit=crit,
-        design_questions=questions,
+        design_questions=[row for row in questions if is_shown(shown, row)],
         template_tokens=template,
         histograms=histograms(bins),
         **tables,
@@ -197,8 +230,19 @@ def shown_series(summary: list[Row], comparison: list[Row]) -> tuple[str, str]:
     are no turns.
     """
     countings = {row["counting"] for row in summary}
-    counting = TEXT if TEXT in countings else min(countings, default="")
+    counting = min(countings, key=COUNTINGS.index, default="")
     tokenizers = [row["tokenizer"] for row in summary if row["counting"] == counting]
     published = {row["tokenizer"] for row in comparison}
     order = {name: (-tokenizers.count(name), name not in published, name) for name in tokenizers}
     return min(order, key=order.__getitem__, default=""), counting
+
+
+def shown_of(summary: list[Row], counting: str) -> dict[str, Shown]:
+    """Return the series of each workload to show: the first reuse as declared, in this counting where there is one."""
+    reuses = list(REUSES)
+    order = sorted(
+        summary,
+        key=lambda row: (reuses.index(row["reuse"]), row["counting"] != counting, COUNTINGS.index(row["counting"])),
+        reverse=True,
+    )
+    return {row["workload"]: Shown(row["counting"], row["reuse"]) for row in order}

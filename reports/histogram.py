@@ -17,7 +17,10 @@ WITH long AS (
     SELECT workload, is_first_turn,
            unnest(['prefill_tokens', 'cached_tokens', 'kappa_ratio']) AS metric,
            unnest([prefill_tokens::DOUBLE, cached_tokens::DOUBLE, kappa_ratio]) AS value
-    FROM turns WHERE tokenizer = $tokenizer AND counting = $counting
+    FROM turns SEMI JOIN (
+        SELECT unnest($workloads) AS workload, unnest($counting) AS counting, unnest($reuse) AS reuse
+    ) USING (workload, counting, reuse)
+    WHERE list_contains($tokenizers, tokenizer)
 )
 SELECT workload, metric, is_first_turn,
        CASE WHEN value > 0 THEN floor(log10(value) * $bins_per_decade)::INTEGER END AS bin,

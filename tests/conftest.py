@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -37,6 +38,9 @@ from pipelines.workloads.sets import workload
 from warehouse.declared.tables import TURNS
 from warehouse.home.home import Home
 from warehouse.home.staging import Staging
+
+# A suite that runs in the background ignores Ctrl-C, and so would every process that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -149,7 +153,7 @@ def turns_table() -> Callable[..., pa.Table]:
     """Return a function that makes rows of `turns` from (session, turn_index, K, T, output)."""
 
     def table(rows: Iterable[tuple[str, int, int, int, int | None]], name: str = "w") -> pa.Table:
-        series = {"workload": name, "tokenizer": "llama-3.1", "counting": "text"}
+        series = {"workload": name, "tokenizer": "llama-3.1", "counting": "text", "reuse": "history"}
         return TURNS.rows(
             [
                 series | {

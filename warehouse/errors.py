@@ -15,7 +15,7 @@ class ErrorCode(StrEnum):
     meaning: str
 
     def __new__(cls, code: str, meaning: str = "") -> Self:
-        """Keep the code as the value, and beside it a sentence for docs/errors.md."""
+        """Keep the code as the value, and a sentence on it for docs/errors.md."""
         member = str.__new__(cls, code)
         member._value_ = code
         member.meaning = meaning
@@ -26,7 +26,7 @@ class ErrorCode(StrEnum):
     SEVERAL_QUERIES = "several-queries", "More than one query was given."
     QUERY_FAILED = "query-failed", "DuckDB refused the query, or failed while it computed."
     UNWRITABLE_VALUE = "unwritable-value", "The format cannot hold a value of the result."
-    NEEDS_FILE = "needs-file", "The format goes to a file alone."
+    NEEDS_FILE = "needs-file", "The format goes only to a file."
     NO_OUTPUT = "no-output", "Standard output is closed."
     UNKNOWN_NAME = "unknown-name", "There is no model, workload, tokenizer, table or column of that name."
     NAME_CLASH = "name-clash", "Two things have one name."
@@ -56,8 +56,10 @@ class ErrorCode(StrEnum):
     BAD_TOML = "bad-toml", "A tokenizer's TOML file is not usable."
     NOT_TEXT = "not-text", "A text is not UTF-8."
     NO_RECORD = "no-record", "A data set or a file of it holds no usable record."
+    LENGTHS_ALONE = "lengths-alone", "A log has lengths of requests, and nothing that says what they share."
+    NO_CACHED_TOKENS = "no-cached-tokens", "The server reported cached tokens for no request."
     HUB_GATED = "hub-gated", "The Hub asks for an account that accepted the licence."
-    HUB_MISSING = "hub-missing", "The Hub has no such repository, or shows it to others alone."
+    HUB_MISSING = "hub-missing", "The Hub has no such repository, or does not show it to this user."
     HUB_FILE_MISSING = "hub-file-missing", "The repository has no such file."
     HUB_LAYOUT = "hub-layout", "The data set has not the splits or columns that kappa reads."
     HUB_UNREACHABLE = "hub-unreachable", "The Hub did not answer."
@@ -78,7 +80,7 @@ class ErrorCode(StrEnum):
 
 
 class KappaError(Exception):
-    """A failure told in one line: what happened, why, and what to do about it; `code` is its kind, for a program."""
+    """A failure in one line: what happened, why, and what to do about it; `code` is its kind, for a program."""
 
     def __init__(self, what: str, why: str, remedy: str, code: ErrorCode) -> None:
         """Keep the three parts, each a phrase without a final full stop, and the kind."""

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from assets import interrupts
 from assets.commands.crit.options import add_crit_options
+from assets.commands.own_options import add_own_options
 from warehouse.errors import ErrorCode, KappaError, UsageError, write_code
 from warehouse.masking import MaskedStream, mask_log_records
 from warehouse.versions.installed import package_version
@@ -126,6 +127,8 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--tokenizer", action="append", metavar="NAME", default=[], help="only this tokenizer (may be repeated)"
     )
+
+    add_own_options(commands, shared)
 
     refresh = commands.add_parser("refresh", parents=[shared], help="rebuild what changed upstream")
     refresh.add_argument(
@@ -247,13 +250,14 @@ _COMMANDS = {
     "run": "assets.commands.running",
     "refresh": "assets.commands.running",
     "report": "assets.commands.running",
+    **dict.fromkeys(("add", "profile", "workloads", "remove"), "assets.commands.own"),
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "refresh", "crit", "measure")
+_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "measure")
 
 
 def _dispatch(options: argparse.Namespace) -> int:

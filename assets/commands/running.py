@@ -10,16 +10,18 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import kappa
 from assets.commands.screen import showing_steps, text_table
 from assets.graph.dagster_errors import in_our_words
 from pipelines.vocab.specs import tokenizer_spec, tokenizer_specs
-from pipelines.workloads.sets import workload, workloads
+from pipelines.workloads.declaration import Workload
+from pipelines.workloads.known import known_workload, known_workloads
+from pipelines.workloads.sets import workloads
 from warehouse.database.spill import remove_left_spilled
 from warehouse.declared.formats import cell, number
-from warehouse.errors import ErrorCode, KappaError
+from warehouse.errors import ErrorCode, KappaError, UsageError
 from warehouse.home.generation import REPORT, replace_report
 from warehouse.home.home import Home, home_path
 
@@ -46,12 +48,22 @@ RUN_SETTINGS = {
 
 def run(options: argparse.Namespace) -> int:
     """Build the workloads and publish them; print the percentile table and the path of the report."""
-    names = [workload(name).name for name in dict.fromkeys(options.workload)] or list(workloads())
-    tokenizers = [tokenizer_spec(name).name for name in dict.fromkeys(options.tokenizer)] or list(tokenizer_specs())
     home = Home(home_path(options.home))
+    names = _chosen_names(home, options)
+    tokenizers = [tokenizer_spec(name).name for name in dict.fromkeys(options.tokenizer)] or list(tokenizer_specs())
     build(home, names, tokenizers, is_sample=options.sample)
     print_result(home)
     return 0
+
+
+def _chosen_names(home: Home, options: argparse.Namespace) -> list[str]:
+    """Return the workloads to run: the named ones, else all of the home folder; a sample has the built-in ones only."""
+    known = known_workloads(home.path)
+    chosen = [known_workload(home.path, name).name for name in dict.fromkeys(options.workload)]
+    own = [name for name in chosen if name not in workloads()]
+    if options.sample and own:
+        raise UsageError(f"{own[0]} has no sample", "it is your own", "leave out --sample", code=ErrorCode.USAGE)
+    return chosen or list(workloads() if options.sample else known)
 
 
 def build(home: Home, names: list[str], tokenizers: list[str], *, is_sample: bool) -> None:
@@ -81,19 +93,20 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
     import dagster as dg  # noqa: PLC0415 - seconds to import
     from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415
 
-    from assets.graph.definitions import defs, selection  # noqa: PLC0415
+    from assets.graph.definitions import assets_of, selection  # noqa: PLC0415
     from assets.graph.resources import KappaHome, refuse_sample_over_real  # noqa: PLC0415
 
     if is_sample:
         refuse_sample_over_real(home)
+    known = known_workloads(home.path)
     logging.getLogger("dagster").setLevel(logging.ERROR)
     # Given here too: Dagster looks for its file by a pattern, and finds none below a name with * or [].
     settings = InstanceRef.from_dir(str(instance_folder(home)), overrides=RUN_SETTINGS)
     with dg.DagsterInstance.from_ref(settings) as instance, in_our_words():
         _close_dead_runs(instance)
         dg.materialize(
-            [asset for asset in defs.assets or [] if isinstance(asset, dg.AssetsDefinition)],
-            selection=dg.AssetSelection.assets(*selection(names, tokenizers)),
+            assets_of(home.path),
+            selection=dg.AssetSelection.assets(*selection([known[name] for name in names], tokenizers)),
             instance=instance,
             tags={PROCESS_TAG: str(os.getpid())},
             resources={"kappa": KappaHome(home=str(home.path), sample=is_sample)},
@@ -129,14 +142,14 @@ SELECT workload, ours::BIGINT AS counted, value::BIGINT AS published FROM paper_
 WHERE metric = 'records' AND NOT is_full_set AND ours IS NOT NULL ORDER BY workload
 """
 PERCENTILE_TABLE = """
-SELECT workload, tokenizer, counting, metric,
+SELECT workload, tokenizer, counting, reuse, metric,
        max(value) FILTER (percentile = 5) AS p5, max(value) FILTER (percentile = 25) AS p25,
        max(value) FILTER (percentile = 50) AS p50, max(value) FILTER (percentile = 75) AS p75,
        max(value) FILTER (percentile = 90) AS p90, max(value) FILTER (percentile = 99) AS p99
 FROM percentiles
 WHERE block_tokens = 1 AND ((metric = 'kappa_ratio' AND population = 'reused')
       OR (metric IN ('cached_tokens', 'prefill_tokens') AND population = 'all'))
-GROUP BY ALL ORDER BY workload, counting DESC, metric, tokenizer
+GROUP BY ALL ORDER BY workload, counting DESC, reuse, metric, tokenizer
 """
 
 
@@ -171,7 +184,11 @@ def refresh(options: argparse.Namespace) -> int:
             "run `kappa run` for the real data sets",
             code=ErrorCode.IS_SAMPLE,
         )
-    series: list[tuple[str, str, str]] = [tuple(entry) for entry in note["series"]]
+    known = known_workloads(home.path)
+    series: list[tuple[str, str, str]] = [tuple(entry) for entry in note["series"] if entry[0] in known]
+    if not series:
+        what, why = f"{home.path} has nothing to refresh", "the workloads that it holds were removed"
+        raise KappaError(what, why, "declare one with `kappa add`, or run `kappa run`", code=ErrorCode.NOT_BUILT)
     if options.check:
         with showing_steps():
             return CHANGED if changed_files(home) else 0
@@ -181,39 +198,47 @@ def refresh(options: argparse.Namespace) -> int:
 
 
 def changed_files(home: Home) -> list[str]:
-    """Return the files of the current generation that changed upstream, and print each.
+    """Return the files of the current generation that changed at their source, and print each.
 
     Raises:
-        KappaError: a repository cannot be reached.
+        KappaError: a repository or a file cannot be reached.
     """
+    with kappa.open(home.path) as warehouse:
+        used = warehouse.table("sources").order("ALL").to_arrow_table().to_pylist()
+    known = known_workloads(home.path)
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in used:
+        if row["workload"] in known:
+            own = row["workload"] if known[row["workload"]].hub is not None else ""
+            groups.setdefault((row["repo_id"], own), []).append(row)
+    return [path for (repo_id, _), rows in groups.items() for path in _changed_in(repo_id, rows, known)]
+
+
+def _changed_in(repo_id: str, rows: list[dict[str, Any]], known: dict[str, Workload]) -> list[str]:
+    """Return the files of one repository, or of one own workload, that changed, and print what was found."""
     from pipelines.fetch.hub import HuggingFaceHub  # noqa: PLC0415
 
-    hub, changed = HuggingFaceHub(), []
+    names = dict.fromkeys(row["workload"] for row in rows)
+    hub = known[rows[0]["workload"]].hub or HuggingFaceHub()
     if hub.is_offline:
         raise KappaError(
-            "what changed upstream cannot be told",
+            "what changed upstream is unknown",
             "HF_HUB_OFFLINE is set",
             "unset it and ask again",
             code=ErrorCode.OFFLINE,
         )
-    with kappa.open(home.path) as warehouse:
-        used = warehouse.table("sources").order("ALL").to_arrow_table().to_pylist()
-    for repo_id in dict.fromkeys(row["repo_id"] for row in used):
-        rows = [row for row in used if row["repo_id"] == repo_id]
-        revision = hub.revision(repo_id)
-        if all(row["revision"] == revision for row in rows):
-            print(f"{repo_id}: unchanged at {revision[:12]}")
-            continue
-        files = hub.files(repo_id, revision)
-        names = dict.fromkeys(row["workload"] for row in rows)
-        chosen = {path for name in names for path in workload(name).select(hub, repo_id, revision)}
-        now = {path: (files[path].bytes, files[path].sha256) for path in chosen if path in files}
-        before = {row["path"]: (row["bytes"], row["sha256"]) for row in rows}
-        other = sorted(path for path in now.keys() | before.keys() if not _is_same(now.get(path), before.get(path)))
-        changed += [f"{repo_id}/{path}" for path in other]
-        what = ", ".join(other) or "no file that is used changed"
-        print(f"{repo_id}: {rows[0]['revision'][:12]} -> {revision[:12]}: {what}")
-    return changed
+    revision = hub.revision(repo_id)
+    if all(row["revision"] == revision for row in rows):
+        print(f"{repo_id}: unchanged at {revision[:12]}")
+        return []
+    files = hub.files(repo_id, revision)
+    chosen = {path for name in names for path in known[name].select(hub, repo_id, revision)}
+    now = {path: (files[path].bytes, files[path].sha256) for path in chosen if path in files}
+    before = {row["path"]: (row["bytes"], row["sha256"]) for row in rows}
+    other = sorted(path for path in now.keys() | before.keys() if not _is_same(now.get(path), before.get(path)))
+    what = ", ".join(other) or "no file that is used changed"
+    print(f"{repo_id}: {rows[0]['revision'][:12]} -> {revision[:12]}: {what}")
+    return [f"{repo_id}/{path}" for path in other]
 
 
 def _is_same(now: tuple[int, str | None] | None, before: tuple[int, str] | None) -> bool:

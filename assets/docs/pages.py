@@ -19,17 +19,17 @@ from warehouse.errors import ErrorCode
 FOLDER = Path(__file__).resolve().parents[2] / "docs"
 INTRODUCTION = (
     "Generated from the declarations in `warehouse/` by `make docs`. GB is 10^9 bytes, GiB 2^30 bytes. "
-    "The same stands in the database itself (`SELECT comment FROM duckdb_columns()`), in the metadata of "
+    "The database itself has the same (`SELECT comment FROM duckdb_columns()`), in the metadata of "
     "the Parquet files and in Dagster (`dictionary` of each asset).\n"
 )
 EXIT_CODES = (
-    "0 done; 1 an error, told in one line `error: what, why, what to do`; 2 wrong usage; "
+    "0 done; 1 an error in one line `error: what, why, what to do`; 2 wrong usage; "
     "10 `kappa refresh --check` found that a file that is used changed; 130 interrupted."
 )
 ERRORS = (
     "Generated from `warehouse/errors.py` by `make docs`. A program reads `error.code` of a `kappa.KappaError`, "
     "a string and a `kappa.ErrorCode`: the words of an error may change, its code does not. "
-    "The command line shows the words alone.\n"
+    "The command line shows only the words.\n"
 )
 
 

@@ -1,8 +1,9 @@
-"""The whole graph: `dagster dev` in the checkout loads this module."""
+"""The whole graph: `dagster dev` in the checkout loads this module, with the workloads that KAPPA_HOME declares."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
+from pathlib import Path
 
 import dagster as dg
 
@@ -12,8 +13,12 @@ from assets.graph.tables import generations, report, table_asset, warehouse
 from pipelines.steps import product_names
 from pipelines.steps.tables import STAGED
 from pipelines.vocab.specs import tokenizer_specs
+from pipelines.workloads.declaration import Workload
+from pipelines.workloads.known import own_workloads
+from pipelines.workloads.own.declared import job_name
 from pipelines.workloads.sets import workloads
-from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.fields import HISTORY, LOGGED, TOKENIZER_COUNTINGS
+from warehouse.home.home import home_path
 from warehouse.masking import mask_log_records
 
 # In `dagster dev` every process that runs a step loads this module first.
@@ -23,45 +28,62 @@ PUBLICATION = ("warehouse", "report", "generations")
 SAMPLE_CONFIG = {"resources": {"kappa": {"config": {"sample": True}}}}
 
 
-def _assets() -> list[dg.AssetsDefinition]:
+def _assets(known: dict[str, Workload]) -> list[dg.AssetsDefinition]:
     tokenizers = tokenizer_specs()
     found = [w.tokenizer_asset(spec) for spec in tokenizers.values()]
     turns = []
-    for workload in workloads().values():
+    for workload in known.values():
         found += [w.raw_asset(workload), w.conversations_asset(workload)]
+        turns += _turns_keys(workload, list(tokenizers))
+        if workload.kind == "requests":
+            found += [w.logged_turns_asset(workload)]
+            continue
         for tokenizer in tokenizers:
             found += [w.counts_asset(workload, tokenizer)]
             found += [w.turns_asset(workload, tokenizer), w.chat_turns_asset(workload, tokenizer)]
-            turns += _turns_keys(workload.name, tokenizer)
     found += [table_asset(name, turns) for name in STAGED]
     return [*found, warehouse, report, generations]
 
 
-def _turns_keys(workload: str, tokenizer: str) -> list[dg.AssetKey]:
-    return [w.key_of(product_names.turns_name(workload, tokenizer, counting)) for counting in COUNTINGS]
+def _turns_keys(workload: Workload, tokenizers: list[str]) -> list[dg.AssetKey]:
+    """Return the turns of a workload: by each tokenizer and counting, or of its log, by none."""
+    if workload.kind == "requests":
+        names = [product_names.turns_name(workload.name, LOGGED, LOGGED, workload.reuse)]
+    else:
+        pairs = [(tokenizer, counting) for tokenizer in tokenizers for counting in TOKENIZER_COUNTINGS]
+        names = [product_names.turns_name(workload.name, *pair, HISTORY) for pair in pairs]
+    return [w.key_of(name) for name in names]
 
 
-def selection(names: list[str], tokenizers: list[str]) -> list[dg.AssetKey]:
+def selection(chosen: Iterable[Workload], tokenizers: list[str]) -> list[dg.AssetKey]:
     """Return the assets that build these workloads with these tokenizers, and the assets published from them."""
-    keys = [w.key_of(product_names.tokenizer_name(tokenizer)) for tokenizer in tokenizers]
-    for name in names:
+    keys, counted = [], False
+    for workload in chosen:
+        name, counted = workload.name, counted or workload.kind != "requests"
         keys += [w.key_of(product_names.raw_name(name)), w.key_of(product_names.conversations_name(name))]
-        for tokenizer in tokenizers:
-            keys += [w.key_of(product_names.counts_name(name, tokenizer)), *_turns_keys(name, tokenizer)]
-    return keys + [dg.AssetKey(name) for name in (*STAGED, *PUBLICATION)]
+        keys += _turns_keys(workload, tokenizers)
+        if workload.kind != "requests":
+            keys += [w.key_of(product_names.counts_name(name, tokenizer)) for tokenizer in tokenizers]
+    # A log that has the tokens itself needs no tokenizer.
+    files = [product_names.tokenizer_name(tokenizer) for tokenizer in tokenizers if counted]
+    return [*map(w.key_of, files), *keys, *(dg.AssetKey(name) for name in (*STAGED, *PUBLICATION))]
 
 
-def _jobs() -> list[dg.UnresolvedAssetJobDefinition]:
+def _jobs(known: dict[str, Workload]) -> list[dg.UnresolvedAssetJobDefinition]:
     tokenizers = list(tokenizer_specs())
     one_each = [
         dg.define_asset_job(
-            re.sub(r"\W", "_", name),
-            selection=dg.AssetSelection.assets(*selection([name], tokenizers)),
+            job_name(name),
+            selection=dg.AssetSelection.assets(*selection([workload], tokenizers)),
             description=f"{workload.title}: from its files to the published report.",
         )
-        for name, workload in workloads().items()
+        for name, workload in known.items()
     ]
     return [everything, sample, *one_each]
+
+
+def _sample_selection() -> dg.AssetSelection:
+    return dg.AssetSelection.assets(*selection(workloads().values(), list(tokenizer_specs())))
 
 
 everything = dg.define_asset_job(
@@ -71,7 +93,7 @@ everything = dg.define_asset_job(
 )
 sample = dg.define_asset_job(
     "sample",
-    selection=dg.AssetSelection.all(),
+    selection=_sample_selection(),
     config=SAMPLE_CONFIG,
     description="The same graph on the generated sample: no network, no account.",
 )
@@ -83,10 +105,21 @@ daily = dg.ScheduleDefinition(
     description="Every night; a step whose inputs did not change does nothing.",
 )
 
-defs = dg.Definitions(
-    assets=_assets(),
-    jobs=_jobs(),
-    schedules=[daily],
-    resources={"kappa": KappaHome()},
-    executor=dg.multiprocess_executor.configured({"max_concurrent": 2}),
-)
+
+def assets_of(home: Path) -> list[dg.AssetsDefinition]:
+    """Return the assets of the built-in workloads and of those that a home folder declares."""
+    return _assets({**workloads(), **own_workloads(home)})
+
+
+def _definitions(home: Path) -> dg.Definitions:
+    known = {**workloads(), **own_workloads(home)}
+    return dg.Definitions(
+        assets=_assets(known),
+        jobs=_jobs(known),
+        schedules=[daily],
+        resources={"kappa": KappaHome()},
+        executor=dg.multiprocess_executor.configured({"max_concurrent": 2}),
+    )
+
+
+defs = _definitions(home_path(None))

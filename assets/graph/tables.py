@@ -1,6 +1,7 @@
 """Tables over all workloads, the database file, the report, and the published generation."""
 
 from datetime import UTC, datetime
+from functools import reduce
 
 import dagster as dg
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.checks.tables import Violation, counted, not_monotone, other_turns, violations
 from warehouse.checks.turns import other_contexts
 from warehouse.declared.tables import TABLES
+from warehouse.declared.turn_tables import SERIES
 from warehouse.home.staging import Staging
 from warehouse.masking import without_secrets
 
@@ -68,21 +70,21 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
 
 def differing_contexts(staging: Staging, percentiles: pa.Table) -> list[Violation]:
     """Return the percentiles of context_tokens that differ from those of K + T of the staged turns."""
-    names = ("workload", "tokenizer", "counting")
     found = []
     for part in series(staging):
         turns = pq.read_table(part.file(TURNS_FILE), columns=["cached_tokens", "prefill_tokens"])
-        masks = [pc.equal(percentiles[name], part.meta[name]) for name in names]
-        found += other_contexts(percentiles.filter(pc.and_(pc.and_(*masks[:2]), masks[2])), turns)
+        masks = [pc.equal(percentiles[name], part.meta[name]) for name in SERIES]
+        found += other_contexts(percentiles.filter(reduce(pc.and_, masks)), turns)
     return found
 
 
 def differing_turns(staging: Staging) -> list[Violation]:
-    """Return the turns that some tokenizer of a workload lacks, for `text` and `chat` separately."""
-    by_workload: dict[tuple[str, str], dict[str, pa.Table]] = {}
+    """Return the turns that some tokenizer of a workload lacks, for each counting and reuse separately."""
+    by_workload: dict[tuple[str, ...], dict[str, pa.Table]] = {}
     for part in series(staging):
         turns = pq.read_table(part.file(TURNS_FILE), columns=["session_id", "turn_index"])
-        by_workload.setdefault((part.meta["workload"], part.meta["counting"]), {})[part.meta["tokenizer"]] = turns
+        names = tuple(part.meta[name] for name in ("workload", "counting", "reuse"))
+        by_workload.setdefault(names, {})[part.meta["tokenizer"]] = turns
     found = [(names, other_turns(by_tokenizer)) for names, by_tokenizer in by_workload.items()]
     return [
         Violation(f"{' by '.join(names)}: {violation.rule}", violation.count, violation.rows)

@@ -14,12 +14,14 @@ from pipelines.steps.chat_turns import count_chat_turns
 from pipelines.steps.conversations import read_conversations
 from pipelines.steps.counts import count_tokens
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file
+from pipelines.steps.logged_turns import logged_turns
 from pipelines.steps.text_turns import derive_turns
 from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.specs import TokenizerSpec
 from pipelines.workloads.declaration import Workload
 from warehouse.checks.tables import Violation, counted, other_counts, other_fingerprints, unbalanced, violations
 from warehouse.checks.turns import rules_of, turn_violations
+from warehouse.declared.fields import HISTORY, LOGGED
 from warehouse.declared.tables import TURNS
 from warehouse.hardware_rows.rows import load_reference
 from warehouse.home.products import Product
@@ -171,15 +173,15 @@ def _differences(found: list[dict[str, object]]) -> list[Violation]:
 
 def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     """Return the asset of K, T and kappa_ratio of every turn under `text`, with the checks of the `turns` table."""
-    key = key_of(product_names.turns_name(workload.name, tokenizer, "text"))
+    key = key_of(product_names.turns_name(workload.name, tokenizer, "text", HISTORY))
 
     @dg.asset(
         key=key,
         deps=_counted(workload, tokenizer),
         group_name="turns",
-        description=f"K, T and kappa_ratio of every turn of {workload.name} by {tokenizer}, message text alone.",
+        description=f"K, T and kappa_ratio of every turn of {workload.name} by {tokenizer}, message text only.",
         metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
-        check_specs=_turn_checks(key, workload.kind, "text"),
+        check_specs=_turn_checks(key, workload.kind, "text", HISTORY),
         kinds={"parquet"},
     )
     @without_secrets
@@ -194,7 +196,7 @@ def turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
 
 def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     """Return the asset of K, T and kappa_ratio under `chat`, the prompt that a server sees, checked on real prompts."""
-    key = key_of(product_names.turns_name(workload.name, tokenizer, "chat"))
+    key = key_of(product_names.turns_name(workload.name, tokenizer, "chat", HISTORY))
 
     @dg.asset(
         key=key,
@@ -202,7 +204,7 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
         group_name="turns",
         description=f"K, T and kappa_ratio of every turn of {workload.name} by the chat template of {tokenizer}.",
         metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
-        check_specs=[*_turn_checks(key, workload.kind, "chat"), *_count_checks(key)],
+        check_specs=[*_turn_checks(key, workload.kind, "chat", HISTORY), *_count_checks(key)],
         kinds={"parquet"},
     )
     @without_secrets
@@ -215,6 +217,27 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     return turns
 
 
+def logged_turns_asset(workload: Workload) -> dg.AssetsDefinition:
+    """Return the asset of K, T and kappa_ratio as a log has them, with the checks of the `turns` table."""
+    key = key_of(product_names.turns_name(workload.name, LOGGED, LOGGED, workload.reuse))
+
+    @dg.asset(
+        key=key,
+        deps=[key_of(product_names.conversations_name(workload.name))],
+        group_name="turns",
+        description=f"K, T and kappa_ratio of every request of {workload.name}, in the tokens of the log.",
+        metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
+        check_specs=_rule_checks(key, workload.kind, LOGGED, workload.reuse),
+        kinds={"parquet"},
+    )
+    @without_secrets
+    def turns(kappa: KappaHome) -> dg.MaterializeResult:
+        metadata, results = _turns_shown(logged_turns(kappa.staging(), workload), workload)
+        return dg.MaterializeResult(metadata=metadata, check_results=results)
+
+    return turns
+
+
 def _counted(workload: Workload, tokenizer: str) -> list[dg.AssetKey]:
     return [
         key_of(product_names.counts_name(workload.name, tokenizer)),
@@ -222,15 +245,19 @@ def _counted(workload: Workload, tokenizer: str) -> list[dg.AssetKey]:
     ]
 
 
-def _turn_checks(key: dg.AssetKey, kind: str, counting: str) -> list[dg.AssetCheckSpec]:
-    rules = {"declared": DECLARED, **{rule.name: rule.rule for rule in rules_of(kind, counting)}}
-    specs = [dg.AssetCheckSpec(name, asset=key, blocking=True, description=rule) for name, rule in rules.items()]
-    return [*specs, _fingerprint_check(key)]
+def _turn_checks(key: dg.AssetKey, kind: str, counting: str, reuse: str) -> list[dg.AssetCheckSpec]:
+    return [*_rule_checks(key, kind, counting, reuse), _fingerprint_check(key)]
+
+
+def _rule_checks(key: dg.AssetKey, kind: str, counting: str, reuse: str) -> list[dg.AssetCheckSpec]:
+    rules = {"declared": DECLARED, **{rule.name: rule.rule for rule in rules_of(kind, counting, reuse)}}
+    return [dg.AssetCheckSpec(name, asset=key, blocking=True, description=rule) for name, rule in rules.items()]
 
 
 def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
     data = pq.read_table(product.file(TURNS_FILE)).cast(TURNS.arrow_schema)
-    found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, product.meta["counting"])}
+    counting, reuse = product.meta["counting"], product.meta["reuse"]
+    found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, counting, reuse)}
     results = [check_result(product.name, name, broken) for name, broken in found.items()]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
 

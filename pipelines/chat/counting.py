@@ -28,7 +28,7 @@ from pipelines.vocab.template_files import chat_template
 
 _LOG = logging.getLogger("kappa")
 CHECK_TOKENS = 500_000
-Kind = Literal["chat", "documents"]
+Kind = Literal["chat", "documents", "requests"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipelines.sessions.messages import Messages
-from pipelines.sessions.writing import TOOL
+from pipelines.sessions.writing import ASSISTANT, REASONING, TOOL
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -20,7 +20,7 @@ class Layout:
 
     Attributes:
         session: Number of the session.
-        role: As in `pipelines.sessions.writing`.
+        role: As in `pipelines.sessions.writing`; reasoning counts as its assistant's.
         order: Row numbers by session and position: `session[order]` is sorted.
         is_first: The message is the first of its session.
         after_tool: The message before it in its session is a tool's.
@@ -47,6 +47,7 @@ class Layout:
 
 def layout_of(session: npt.NDArray[np.int32], position: npt.NDArray[np.int32], role: npt.NDArray[np.int8]) -> Layout:
     """Return the layout of messages that are given in file order."""
+    role = np.where(role == REASONING, np.int8(ASSISTANT), role)
     order = np.lexsort((position, session))
     ordered, is_tool = session[order], role[order] == TOOL
     starts = np.diff(ordered, prepend=-1) != 0

@@ -108,7 +108,7 @@ class Counter:
 
     def encode(self, text: str) -> Ids:
         """Return the token ids of a text, shape (tokens,); a long text is cut as in `count`."""
-        assert self.encode_strings is not None, f"{self.engine} was made for counting alone"
+        assert self.encode_strings is not None, f"{self.engine} was made for counting only"
         texts = pa.array([text], pa.large_string())
         pieces = texts if self.piece_bytes is None else cut(texts, self.piece_bytes, self.whole_bytes)[0]
         return np.concatenate([ids for piece in pieces.to_pylist() for ids in self.encode_strings([piece])])

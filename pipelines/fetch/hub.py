@@ -113,6 +113,10 @@ class HuggingFaceHub:
 
     is_sample = False
 
+    def __init__(self, branch: str = "main") -> None:
+        """Use the newest commit of a branch, a tag, or one commit."""
+        self.branch = branch
+
     @property
     def is_offline(self) -> bool:
         """Whether HF_HUB_OFFLINE is set."""
@@ -121,13 +125,13 @@ class HuggingFaceHub:
         return bool(constants.HF_HUB_OFFLINE)
 
     def revision(self, repo_id: str) -> str:
-        """Return the sha of `main`; offline, the newest commit in the cache."""
+        """Return the sha of the branch; offline, the newest commit in the cache."""
         from huggingface_hub import HfApi, constants  # noqa: PLC0415 - slow to import
 
         if constants.HF_HUB_OFFLINE:
             return _cached_revision(repo_id)
         guard_client()
-        info = patiently(repo_id, lambda: HfApi().dataset_info(repo_id, revision="main"))
+        info = patiently(repo_id, lambda: HfApi().dataset_info(repo_id, revision=self.branch))
         return require_commit(repo_id, info.sha)
 
     def files(self, repo_id: str, revision: str) -> dict[str, RemoteFile]:

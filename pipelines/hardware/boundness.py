@@ -19,7 +19,7 @@ from pipelines.hardware.entities import Calibrated, FittedNumber, SECOND_HAND, A
 from pipelines.hardware.machines import Sources, by_name
 from pipelines.hardware.served import DEFAULT, Served, serve
 from pipelines.hardware.turn_costs import PERCENTILES, PLATFORM, Platform, order_turns, turn_cost_rows
-from warehouse.declared.fields import BLOCK_TOKENS
+from warehouse.declared.fields import BLOCK_TOKENS, LOGGED
 from warehouse.declared.tables import BOUNDNESS
 from warehouse.formulas import kappa
 
@@ -43,18 +43,20 @@ class SortedTurns:
     prefill_from: Ints
 
 
-def boundness(  # noqa: PLR0913 - three names of a workload, and what it is joined with
+def boundness(  # noqa: PLR0913 - the names of a series, and what it is joined with
     turns: Iterable[Turns],
     *,
     workload: str,
     tokenizer: str,
     counting: str,
+    reuse: str,
     hardware: Mapping[str, pa.Table],
     headlines: pa.Table,
 ) -> pa.Table:
     """Return the table `boundness` of one workload; it has no row where there is no turn.
 
-    There is a `2n` row for each model whose turns `tokenizer` counts and whose kappa_crit is known. Its block_tokens
+    There is a `2n` row for each model whose turns `tokenizer` counts and whose kappa_crit is known; counts of a log
+    stand in for those of every headline model. Its block_tokens
     is 1, and also 16 and 256 where both the model and the platform are headlines; those also have rows of cost models
     `attention` and `full`, on every basis except the paper's, which is 2N by definition. Their kappa_crit is NULL,
     since it differs from turn to turn. A model whose bytes per token are not constant (sliding windows, chunks,
@@ -62,17 +64,19 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
 
     Args:
         turns: Batches with the int64 columns `cached_tokens` (K) and `prefill_tokens` (T, at least 1), any order.
-        workload: Its name; `tokenizer` and `counting` are names too.
+        workload: Its name; `tokenizer`, `counting` and `reuse` are names too.
         tokenizer: See `workload`.
         counting: See `workload`.
+        reuse: See `workload`.
         hardware: The tables of `pipelines.hardware.ratios.hardware_tables`.
         headlines: The table of `warehouse.hardware_rows.rows.load_reference("headlines")`.
     """
     cached, prefill = columns_of(turns)
     if not len(cached):
         return BOUNDNESS.rows([])
-    pairs = _pairs(hardware["kappa_crit"], hardware["models"], tokenizer)
     chosen_rows = typed(Headline, headlines.to_pylist())
+    hardware = {**hardware, "models": _counted_models(hardware["models"], chosen_rows, tokenizer)}
+    pairs = _pairs(hardware["kappa_crit"], hardware["models"])
     is_headline = _is_headline(pairs, chosen_rows)
     over_context = _over_context_share(cached + prefill, pairs["max_context_tokens"].to_numpy())
     parts = []
@@ -80,10 +84,10 @@ def boundness(  # noqa: PLR0913 - three names of a workload, and what it is join
         chosen = np.ones(pairs.num_rows, bool) if block == 1 else is_headline
         shares = bound_shares(sort_turns(cached, prefill, block), pairs["kappa_crit"].to_numpy()[chosen])
         shares["over_context_turn_share"] = over_context[chosen]
-        names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "cost_model": "2n"}
+        names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "reuse": reuse, "cost_model": "2n"}
         parts.append(_part(pairs.filter(pa.array(chosen)), shares, names, block))
-    names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
-    rows = _turn_cost_rows(cached, prefill, _headline_machines(hardware, chosen_rows, tokenizer))
+    names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "reuse": reuse}
+    rows = _turn_cost_rows(cached, prefill, _headline_machines(hardware, chosen_rows))
     return pa.concat_tables([*parts, BOUNDNESS.rows([names | row for row in rows])])
 
 
@@ -145,12 +149,22 @@ def _over_context_share(context_tokens: Ints, max_context_tokens: Ints) -> Float
     return (len(context_tokens) - within) / len(context_tokens)
 
 
-def _pairs(kappa_crit: pa.Table, models: pa.Table, tokenizer: str) -> pa.Table:
-    counted = models.filter(pc.equal(models["tokenizer"], pa.scalar(tokenizer)))
+def _counted_models(models: pa.Table, headlines: list[Headline], tokenizer: str) -> pa.Table:
+    """Return the models that a tokenizer counts; of a log, whose model is not known, the headline ones as proxies."""
+    if tokenizer != LOGGED:
+        return models.filter(pc.equal(models["tokenizer"], pa.scalar(tokenizer)))
+    chosen = models.filter(pc.is_in(models["model"], pa.array([row.model for row in headlines if row.model])))
+    place = chosen.schema.get_field_index("is_tokenizer_proxy")
+    return chosen.set_column(place, chosen.schema.field(place), pa.array([True] * chosen.num_rows))
+
+
+def _pairs(kappa_crit: pa.Table, counted: pa.Table) -> pa.Table:
     known = kappa_crit.filter(pc.is_valid(kappa_crit["kappa_crit"]))
     known = known.filter(pc.is_in(known["model"], counted["model"].combine_chunks()))
-    context = counted["max_context_tokens"].take(pc.index_in(known["model"], counted["model"].combine_chunks()))
-    return known.append_column("max_context_tokens", context)
+    places = pc.index_in(known["model"], counted["model"].combine_chunks())
+    for name in ("max_context_tokens", "is_tokenizer_proxy"):
+        known = known.append_column(name, counted[name].take(places))
+    return known
 
 
 def _is_headline(pairs: pa.Table, headlines: list[Headline]) -> npt.NDArray[np.bool_]:
@@ -162,9 +176,9 @@ def _is_headline(pairs: pa.Table, headlines: list[Headline]) -> npt.NDArray[np.b
 
 
 def _headline_machines(
-    hardware: Mapping[str, pa.Table], headlines: list[Headline], tokenizer: str
+    hardware: Mapping[str, pa.Table], headlines: list[Headline]
 ) -> list[tuple[Model, dict[Platform, Served], bool]]:
-    """Return models of the tokenizer with their machine on each headline platform, and whether each is a headline.
+    """Return models with their machine on each headline platform, and whether each is a headline.
 
     They are the headline models, and those without kappa_crit that are known first-hand.
     """
@@ -179,7 +193,7 @@ def _headline_machines(
     )
     shown = dict.fromkeys(row.model for row in headlines if row.model)
     varying = (name for name, row in models.items() if row.kv_bytes_per_token is None and row.confidence != SECOND_HAND)
-    chosen = [models[name] for name in dict.fromkeys([*shown, *varying])]
+    chosen = [models[name] for name in dict.fromkeys([*shown, *varying]) if name in models]
     pairs = [
         Pair(row.accelerator, row.link, row.basis)
         for row in headlines
@@ -188,7 +202,6 @@ def _headline_machines(
     return [
         (model, {(p.accelerator, p.link, p.basis): serve(sources, p, model, DEFAULT) for p in pairs}, model.model in shown)
         for model in chosen
-        if model.tokenizer == tokenizer
     ]
 
 
@@ -203,6 +216,7 @@ def _turn_cost_rows(
                 continue
             over = len(context) - int(np.searchsorted(context, model.max_context_tokens, side="right"))
             names = {"block_tokens": block, "over_context_turn_share": over / len(context)}
+            names["is_tokenizer_proxy"] = model.is_tokenizer_proxy
             machines_of = {platform: served.machine for platform, served in of_platform.items()}
             for row in turn_cost_rows(turns, model, machines_of):
                 served = of_platform[str(row["accelerator"]), str(row["link"]), str(row["basis"])]

@@ -54,7 +54,7 @@ def tensor_parallel_caveats(model: Model, tensor_parallel: int) -> list[str]:
     if not is_even:
         found.append(
             f"{tensor_parallel:,} GPUs and the {kv_heads} KV heads of {name} do not divide each other: a GPU would "
-            "hold more than its even share, so that loading takes longer than told"
+            "hold more than its even share, so that loading takes longer than shown"
         )
     elif tensor_parallel > kv_heads:
         copies = "its latent is on each GPU" if kv_heads == 1 else f"each is on {tensor_parallel // kv_heads:,} GPUs"

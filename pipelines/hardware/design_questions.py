@@ -12,6 +12,7 @@ from pipelines.hardware.boundness import Turns, bound_shares, columns_of, sort_t
 from pipelines.hardware.entities import Model, Pair, known
 from pipelines.hardware.machines import Sources, machine_of, named
 from pipelines.hardware.ratios import paper_ratios, printed_kappa_hw, ratios
+from warehouse.declared.fields import LOGGED
 from warehouse.declared.tables import DESIGN_QUESTIONS
 from warehouse.formulas import kappa
 from warehouse.formulas import kv_bytes as cache
@@ -66,12 +67,13 @@ _ACCELERATORS = {
 _ELSE = "h100-sxm"
 
 
-def design_questions(  # noqa: PLR0913 - three names of a workload, and what it is asked of
+def design_questions(  # noqa: PLR0913 - the names of a series, and what it is asked of
     turns: Iterable[Turns],
     *,
     workload: str,
     tokenizer: str,
     counting: str,
+    reuse: str,
     sources: Sources,
     models: list[str],
 ) -> pa.Table:
@@ -81,11 +83,12 @@ def design_questions(  # noqa: PLR0913 - three names of a workload, and what it 
 
     Args:
         turns: As for `boundness.boundness`.
-        workload: Its name; `tokenizer` and `counting` are names too.
+        workload: Its name; `tokenizer`, `counting` and `reuse` are names too.
         tokenizer: See `workload`.
         counting: See `workload`.
+        reuse: See `workload`.
         sources: The sourced rows.
-        models: The headline models; the table has those that `tokenizer` counts.
+        models: The headline models; the table has those that `tokenizer` counts, all where a log has the counts.
     """
     cached, prefill = columns_of(turns)
     asked = list(_asked(sources, [name for name in models if _is_counted(sources, name, tokenizer)]))
@@ -93,7 +96,7 @@ def design_questions(  # noqa: PLR0913 - three names of a workload, and what it 
         return DESIGN_QUESTIONS.rows([])
     ordered = sort_turns(cached, prefill)
     bound = bound_shares(ordered, np.array([row.kappa_crit for row in asked]))["memory_bound_turn_share"]
-    names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
+    names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "reuse": reuse}
     found: list[dict[str, object]] = []
     first: dict[tuple[str, str, str], float] = {}
     for row, share in zip(asked, (1 - bound).tolist(), strict=True):
@@ -118,7 +121,7 @@ class _Asked:
 
 def _is_counted(sources: Sources, name: str, tokenizer: str) -> bool:
     model = named(sources.models, name)
-    return model is not None and model.tokenizer == tokenizer and model.kv_bytes_per_token is not None
+    return model is not None and tokenizer in (model.tokenizer, LOGGED) and model.kv_bytes_per_token is not None
 
 
 def _asked(sources: Sources, models: list[str]) -> Iterator[_Asked]:

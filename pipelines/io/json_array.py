@@ -24,13 +24,20 @@ STEP_BYTES = 1 << 22
 MAX_ELEMENT_CHARACTERS = 1 << 30
 
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
-# Numbers are not used, and Python rejects integers of more than 4,300 digits: parsing as floats is cheap and safe.
-_DECODER = json.JSONDecoder(strict=False, parse_int=float)
+# Python rejects integers of more than 4,300 digits; no quantity has that many.
+_MOST_DIGITS = 400
 # An error this close to the end of the buffer may be a literal or an escape that the next bytes complete.
 _NEAR_END = 16
 TRUNCATED, NOT_AN_OBJECT, TOO_DEEP = "truncated", "not_an_object", "too_deep"
 _NOT_JSON, _ENDS = "not JSON", "the file ends inside an element"
 _DEEP = f"more than {MAX_DEPTH} arrays and objects inside each other"
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_int=_number)
 
 
 @dataclass(frozen=True)
@@ -177,8 +184,39 @@ def read_elements(
         OSError: the file is not readable.
     """
     with path.open("rb") as handle:
-        buffer = _Buffer(handle, on_bytes, repeated)
-        yield from _array(buffer) if buffer.peek() == "[" else _lines(buffer)
+        yield from read_stream(handle, on_bytes, repeated)
+
+
+def read_stream(
+    handle: BinaryIO, on_bytes: Callable[[int], None] = lambda _: None, repeated: str | None = None
+) -> Iterator[Element | Cut]:
+    """Yield the elements of a stream that can `read` and `tell`; see `read_elements`.
+
+    Objects that are printed over several lines, one after another, are elements too.
+    """
+    buffer = _Buffer(handle, on_bytes, repeated)
+    if buffer.peek() == "[":
+        yield from _array(buffer)
+    else:
+        yield from _printed(buffer) if _is_printed(buffer) else _lines(buffer)
+
+
+def _is_printed(buffer: _Buffer) -> bool:
+    """Return whether the file begins with an object whose first line is no more than a brace."""
+    while (end := buffer.text.find("\n", buffer.position)) < 0 and len(buffer.text) - buffer.position <= _NEAR_END:
+        if not buffer.fill():
+            break
+    return end >= 0 and buffer.text[buffer.position : end].strip() == "{"
+
+
+def _printed(buffer: _Buffer) -> Iterator[Element | Cut]:
+    index = 0
+    while buffer.peek():
+        element = buffer.element(index)
+        yield element
+        if isinstance(element, Cut) and element.is_end:
+            return
+        index += 1
 
 
 def _array(buffer: _Buffer) -> Iterator[Element | Cut]:
@@ -197,7 +235,7 @@ def _array(buffer: _Buffer) -> Iterator[Element | Cut]:
             return
     buffer.consume(buffer.position + len(mark))
     if not mark or buffer.peek():
-        why = "something stands behind the end of the array" if mark else "the array is not closed"
+        why = "something follows the end of the array" if mark else "the array is not closed"
         yield Cut(index, buffer.byte(buffer.position), why)
 
 

@@ -16,7 +16,7 @@ from warehouse.declared.tables import REJECTS
 
 REJECTED = "rejects.parquet"
 # A record is one element of a file; the lost part of a truncated file belongs to the file: its records are unknown.
-RECORD_LEVEL, FILE_LEVEL = "record", "file"
+RECORD_LEVEL, TURN_LEVEL, FILE_LEVEL = "record", "turn", "file"
 BATCH_ROWS = 1 << 15
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -31,7 +31,7 @@ def without_surrogates(text: str) -> str:
 
 @dataclass(frozen=True)
 class Reject:
-    """One rejected record or file, and why; the only data set text that `detail` may contain is a role's name."""
+    """One rejected record, request or file, and why; `detail` holds no text of the data set but a role's name."""
 
     path: str
     record: int
@@ -70,7 +70,7 @@ class RejectsWriter:
         self.counts[reject.path, reject.reason] += 1
         if reject.level == RECORD_LEVEL:
             self.records += 1
-        else:
+        elif reject.level == FILE_LEVEL:
             self.cuts.append(f"{reject.path}: {reject.detail}")
         session_id = None if reject.session_id is None else without_surrogates(reject.session_id)
         detail = without_surrogates(reject.detail)

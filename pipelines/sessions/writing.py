@@ -7,20 +7,25 @@ its questions; those may be anywhere after it, `position` orders them. No later 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.reuse.requests import Requests, write_requests
 from pipelines.sessions.messages import MESSAGES_SCHEMA, MessagesWriter
 from pipelines.sessions.rejects import Reject, RejectsWriter, without_surrogates
+from pipelines.sessions.structures import StructuresWriter
 
-USER, ASSISTANT, SYSTEM, TOOL, DOCUMENT, QUESTION = range(6)
-ROLE_NAMES = ("user", "assistant", "system", "tool", "document", "question")
+# Reasoning is what an assistant wrote before its reply, and no later prompt holds.
+USER, ASSISTANT, SYSTEM, TOOL, DOCUMENT, QUESTION, REASONING = range(7)
+ROLE_NAMES = ("user", "assistant", "system", "tool", "document", "question", "reasoning")
 
 SESSIONS_SCHEMA = pa.schema(
     [("session", pa.int32()), ("session_id", pa.string()), ("path", pa.string()), ("record", pa.int64())]
@@ -87,6 +92,10 @@ class SessionsWriter:
         self.rejects = RejectsWriter(folder, workload)
         self.records: Counter[str] = Counter()
         self.kept = 0
+        self.notes: list[str] = []
+        self.served = 0
+        self.uncounted_parts = 0
+        self.reasoning = 0
         self.messages = 0
         self.text_bytes = 0
         self._used: dict[str, int] = {}
@@ -94,6 +103,7 @@ class SessionsWriter:
         self._background = ThreadPoolExecutor(1)
         self._written: Future[None] | None = None
         self._writer = MessagesWriter(folder)
+        self._structures = StructuresWriter(folder)
 
     def session(self, session_id: str, path: str, record: int) -> int:
         """Register a session that begins at a record; return its number. A repeated id becomes `id#2`, ..."""
@@ -110,8 +120,19 @@ class SessionsWriter:
     def message(self, session: int, position: int, role: int, text: str) -> None:
         """Append one message to a session."""
         self.buffer.add(session, position, role, text)
+        self.reasoning += role == REASONING
         if self.buffer.is_full:
             self.flush()
+
+    def requests(self, requests: Requests, notes: list[str]) -> None:
+        """Keep the requests of a log, whose sessions were registered in their order, and what the user is told."""
+        write_requests(requests, self.folder)
+        self.notes += notes
+        self.served += len(requests)
+
+    def structure(self, session: int, conversation: Mapping[str, Any]) -> None:
+        """Keep a conversation whose prompts only a template can render."""
+        self._structures.add(session, conversation)
 
     def reject(self, reject: Reject) -> None:
         """Record a reject."""
@@ -140,6 +161,7 @@ class SessionsWriter:
         self._wait()
         self._background.shutdown()
         self._writer.close()
+        self._structures.close()
         numbers = np.arange(len(self.session_ids), dtype=np.int32)
         columns = [
             numbers,

@@ -18,6 +18,7 @@ from pipelines.steps.tables import STAGED, read_table, table_identity, table_of
 from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.database.build import build_database
 from warehouse.declared.tables import GENERATIONS, TABLES
+from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.generation import DATABASE, LAKE
 from warehouse.home.home import Home
@@ -51,7 +52,7 @@ def build_warehouse(staging: Staging, home: Home, run_id: str, started_at: datet
         draft.meta["rows"] = build_database(draft.folder / DATABASE, files)
         draft.meta.update(
             generation=generation, content=content, is_sample=parts[0].meta["is_sample"],
-            series=[[part.meta["workload"], part.meta["tokenizer"], part.meta["counting"]] for part in parts],
+            series=[[part.meta[name] for name in SERIES] for part in parts],
         )  # fmt: skip
     return staging.require(WAREHOUSE)
 

@@ -18,6 +18,7 @@ from pipelines.steps.inputs import turns_inputs
 from pipelines.steps.product_names import tokenizer_name, turns_name
 from pipelines.steps.turn_products import counted, turn_notes, write_turns
 from pipelines.workloads.declaration import Workload
+from warehouse.declared.fields import HISTORY
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
@@ -26,8 +27,8 @@ from warehouse.home.staging import Staging
 def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Product:
     """Count K, T and kappa_ratio of every turn as a server sees it, by the tokenizer's chat template."""
     counts, conversations = counted(staging, workload, tokenizer)
-    name = turns_name(workload.name, tokenizer, "chat")
-    inputs = turns_inputs(counts.identity, workload.name, tokenizer, "chat")
+    name = turns_name(workload.name, tokenizer, "chat", HISTORY)
+    inputs = turns_inputs(counts.identity, workload.kind, tokenizer, "chat")
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
     file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
@@ -45,7 +46,7 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
         raise KappaError(what, why, remedy, code=ErrorCode.MISCOUNT)
     with staging.build(name, inputs=inputs) as draft:
         sessions = pq.read_table(conversations.file(SESSIONS))
-        write_turns(draft, found.turns, sessions, (workload.name, tokenizer, "chat"))
+        write_turns(draft, found.turns, sessions, (workload.name, tokenizer, "chat", HISTORY))
         draft.meta.update(
             turn_notes(counts, conversations),
             engine=found.engine, engine_version=found.engine_version, checked_turns=found.checked_turns,

@@ -52,8 +52,12 @@ def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
         "rejected": writer.rejects.records,
         "sessions": len(writer.session_ids),
         "messages": writer.messages,
+        "requests": writer.served,
         "text_bytes": writer.text_bytes,
+        "uncounted_parts": writer.uncounted_parts,
+        "reasoning_messages": writer.reasoning,
         "truncated": writer.rejects.cuts,
+        "notes": writer.notes,
         "raw": raw.meta,
         "is_sample": raw.meta["is_sample"],
     }
@@ -62,8 +66,11 @@ def _read_notes(writer: SessionsWriter, raw: Product) -> dict[str, Any]:
 def _told(product: Product) -> Product:
     """Tell what was read, and loudly, at every run, where a file is cut."""
     meta = product.meta
-    counts = f"{meta['sessions']:,} sessions, {meta['messages']:,} messages, {meta['rejected']:,} records left out"
+    what = f"{meta['requests']:,} requests" if meta["requests"] else f"{meta['messages']:,} messages"
+    counts = f"{meta['sessions']:,} sessions, {what}, {meta['rejected']:,} records left out"
     LOG.info("%s: %s", product.name, counts)
+    for note in meta["notes"]:
+        LOG.warning("%s: %s", product.name, note)
     for cut in meta["truncated"]:
         LOG.warning("%s: A FILE IS CUT: %s; only its whole records are used", product.name, cut)
     return product

@@ -24,6 +24,7 @@ def fetch_raw(staging: Staging, workload: Workload, hub: Hub) -> Product:
     Raises:
         KappaError: the repository or a file cannot be had; it says why.
     """
+    hub = workload.hub or hub
     if hub.is_offline and (earlier := _still_there(staging, workload)) is not None:
         LOG.info("%s: offline, the files fetched before are used", workload.name)
         return earlier
@@ -58,7 +59,8 @@ def _noted(
         for f in files
     ]
     inputs = [{key: value for key, value in note.items() if key != "local"} for note in notes]
-    name, identity = raw_name(workload.name), identity_of(step="raw", revision=revision, files=inputs)
+    own = {} if workload.declared is None else {"declared": workload.declared}
+    name, identity = raw_name(workload.name), identity_of(step="raw", revision=revision, files=inputs, **own)
     if (product := staging.reuse(name, identity)) is not None:
         return staging.amend(product, files=notes)
     with staging.build(name, identity) as draft:
@@ -67,6 +69,8 @@ def _noted(
             revision=revision,
             files=notes,
             is_sample=is_sample,
+            kind=workload.kind,
+            declared=workload.declared,
             fetched_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
     return staging.require(name)

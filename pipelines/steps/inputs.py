@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from pipelines.vocab.specs import tokenizer_spec
-from pipelines.workloads.sets import module_of, workload, workloads
+from pipelines.workloads.sets import module_of, workloads
 from warehouse.hardware_rows.tokenizer_names import tokenizer_folder
 from warehouse.home.products import Inputs, identity_of
 from warehouse.versions.installed import data_of, library_version, package_version, short_hash
@@ -42,6 +42,7 @@ STEPS = {
     "counts": Step(("pipelines.steps.counts:count_tokens",)),
     "text": Step(("pipelines.steps.text_turns:derive_turns",)),
     "chat": Step(("pipelines.steps.chat_turns:count_chat_turns",)),
+    "logged": Step(("pipelines.steps.logged_turns:logged_turns",)),
     "sources": Step(("pipelines.steps.makers.origins:sources", _WRITTEN)),
     "tokenizers": Step(("pipelines.steps.makers.origins:tokenizers", _WRITTEN)),
     "rejects": Step(("pipelines.steps.makers.origins:rejects", _WRITTEN)),
@@ -77,7 +78,9 @@ def inputs_of(step: str, **made_from: object) -> Inputs:
 def conversations_inputs(raw: dict[str, Any]) -> Inputs:
     """Return what the conversations read from these files depend on: the code of their set too, not that of others."""
     contents = [(file["path"], file["sha256"]) for file in raw["files"]]
-    return inputs_of("conversations", reader=_reader(raw["workload"]), workload=raw["workload"], files=contents)
+    declared = raw.get("declared")
+    reader = _reader(raw["workload"]) if declared is None else _own_reader(declared)
+    return inputs_of("conversations", reader=reader, workload=raw["workload"], files=contents)
 
 
 def counts_inputs(conversations: str, fingerprint: str, *, distrusted: bool) -> Inputs:
@@ -86,10 +89,15 @@ def counts_inputs(conversations: str, fingerprint: str, *, distrusted: bool) -> 
     return inputs_of("counts", conversations=conversations, fingerprint=fingerprint, engines=engines)
 
 
-def turns_inputs(counts: str, workload_name: str, tokenizer: str, counting: str) -> Inputs:
-    """Return what the turns out of these counts depend on; by `chat` the template of the tokenizer too."""
+def turns_inputs(counts: str, kind: str, tokenizer: str, counting: str) -> Inputs:
+    """Return what turns out of these counts depend on; by `chat` the template of the tokenizer too."""
     template = {"template": template_facts(tokenizer)} if counting == "chat" else {}
-    return inputs_of(counting, counts=counts, kind=workload(workload_name).kind, **template)
+    return inputs_of(counting, counts=counts, kind=kind, **template)
+
+
+def logged_inputs(conversations: str, reuse: str) -> Inputs:
+    """Return what the turns of a log that has the tokens itself depend on."""
+    return inputs_of("logged", conversations=conversations, reuse=reuse)
 
 
 def template_facts(tokenizer: str) -> dict[str, Any]:
@@ -112,3 +120,8 @@ def code_version() -> str:
 def _reader(name: str) -> dict[str, str]:
     """Return the code that reads a workload's files, which its declaration names."""
     return code_of(f"{module_of(name)}:WORKLOAD.read")
+
+
+def _own_reader(declared: dict[str, Any]) -> dict[str, Any]:
+    """Return the code that reads an own workload's files, and what its declaration says of its fields."""
+    return {**code_of("pipelines.workloads.own.reading:read_own", declared["reader"]), "fields": declared["fields"]}

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from warehouse.home.staging import Staging
+
+
+def home_of(staging: Staging) -> Path:
+    """Return the home folder that products are in; the user's own rows and workloads are there too."""
+    return staging.root.parents[1]
+
 
 def raw_name(workload: str) -> str:
     """Return the name of a workload's fetched files."""
@@ -23,9 +32,9 @@ def counts_name(workload: str, tokenizer: str) -> str:
     return f"token_counts/{workload}/{tokenizer}"
 
 
-def turns_name(workload: str, tokenizer: str, counting: str) -> str:
-    """Return the name of K, T and kappa_ratio of every turn, counted one way."""
-    return f"turns/{workload}/{tokenizer}/{counting}"
+def turns_name(workload: str, tokenizer: str, counting: str, reuse: str) -> str:
+    """Return the name of K, T and kappa_ratio of every turn, counted one way, K of one kind of reuse."""
+    return f"turns/{workload}/{tokenizer}/{counting}/{reuse}"
 
 
 def table_name(table: str) -> str:

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from pipelines.steps.inputs import inputs_of
 from pipelines.steps.makers import hardware, limits, origins, statistics
-from pipelines.steps.product_names import conversations_name, table_name, tokenizer_name
+from pipelines.steps.product_names import conversations_name, home_of, table_name, tokenizer_name
 from pipelines.steps.series import series
-from pipelines.workloads.sets import workloads
+from pipelines.workloads.known import known_workloads
 from warehouse.declared.tables import TABLES
 from warehouse.hardware_rows.rows import user_rows_identity
 from warehouse.hardware_rows.tokenizer_names import tokenizer_names
@@ -70,7 +70,8 @@ def _inputs(staging: Staging, table: str, parts: list[Product]) -> Inputs:
         found = [staging.require(conversations_name(workload)) for workload in origins.workloads_of(parts)]
         raw = [origins.raw_of(staging, conversations) for conversations in found]
         made_from["fetched"] = {one["workload"]: origins.raw_identity(one) for one in raw}
-        made_from["licences"] = [workloads()[one["workload"]].licence for one in raw]
+        known = known_workloads(home_of(staging))
+        made_from["licences"] = [known[one["workload"]].licence for one in raw]
     if table == "tokenizers":
         found = [staging.require(tokenizer_name(tokenizer)) for tokenizer in origins.tokenizers_of(parts)]
         made_from["files"] = {product.name: product.identity for product in found}

@@ -13,6 +13,7 @@ from pipelines.steps.product_names import turns_name
 from pipelines.steps.turn_products import counted, turn_notes, write_turns
 from pipelines.turns.derivation import Turns, chat_turns, document_turns
 from pipelines.workloads.declaration import Workload
+from warehouse.declared.fields import HISTORY
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
 
@@ -20,13 +21,15 @@ from warehouse.home.staging import Staging
 def derive_turns(staging: Staging, workload: Workload, tokenizer: str) -> Product:
     """Derive K, T and kappa_ratio of every turn from the counts of `text`; a turn with K + T = 0 is a reject."""
     counts, conversations = counted(staging, workload, tokenizer)
-    name = turns_name(workload.name, tokenizer, "text")
-    inputs = turns_inputs(counts.identity, workload.name, tokenizer, "text")
+    name = turns_name(workload.name, tokenizer, "text", HISTORY)
+    inputs = turns_inputs(counts.identity, workload.kind, tokenizer, "text")
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
     with staging.build(name, inputs=inputs) as draft:
         turns = _turns_of(workload, pq.read_table(counts.file(COUNTS)))
-        write_turns(draft, turns, pq.read_table(conversations.file(SESSIONS)), (workload.name, tokenizer, "text"))
+        write_turns(
+            draft, turns, pq.read_table(conversations.file(SESSIONS)), (workload.name, tokenizer, "text", HISTORY)
+        )
         draft.meta.update(turn_notes(counts, conversations))
         draft.meta.update(engine=counts.meta["engine"], engine_version=counts.meta["engine_version"])
     return staging.require(name)

@@ -13,6 +13,7 @@ from pipelines.steps.product_names import conversations_name, counts_name, turns
 from pipelines.turns.derivation import Turns
 from pipelines.turns.tables import empty_turns, turns_table
 from pipelines.workloads.declaration import Workload
+from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Draft, Product
 from warehouse.home.staging import Staging
@@ -31,12 +32,12 @@ def counted(staging: Staging, workload: Workload, tokenizer: str) -> tuple[Produ
     return counts, conversations
 
 
-def write_turns(draft: Draft, turns: Turns, sessions: pa.Table, series: tuple[str, str, str]) -> None:
-    """Write the turns of a series (workload, tokenizer, counting) and the rejects among them, and note how many."""
-    table, rejects = turns_table(turns, sessions, *series), empty_turns(turns, sessions, series[0])
+def write_turns(draft: Draft, turns: Turns, sessions: pa.Table, series: tuple[str, str, str, str]) -> None:
+    """Write the turns of a series (values of `SERIES`) and the rejects among them, and note how many."""
+    table, rejects = turns_table(turns, sessions, series), empty_turns(turns, sessions, series[0])
     pq.write_table(table, draft.folder / TURNS_FILE, compression="zstd")
     pq.write_table(rejects, draft.folder / REJECTED)
-    draft.meta.update(zip(("workload", "tokenizer", "counting"), series, strict=True))
+    draft.meta.update(zip(SERIES, series, strict=True))
     draft.meta.update(turns=table.num_rows, rejected=rejects.num_rows)
     LOG.info("%s: %s turns", turns_name(*series), f"{table.num_rows:,}")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.sessions.writing import ASSISTANT, DOCUMENT
+from pipelines.sessions.writing import ASSISTANT, DOCUMENT, REASONING
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -42,12 +42,13 @@ def chat_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns
     """Return the turns of chats.
 
     A turn is a maximal run of non-assistant messages. T is the tokens of that run, K of everything before it;
-    opening replies belong to the first T; where T would be 0 and K > 0, one token moves from K to T.
+    opening replies belong to the first T; where T would be 0 and K > 0, one token moves from K to T. Reasoning is
+    output only: no later prompt holds it.
 
     Roles as in `pipelines.sessions.writing`; [user 3, assistant 2, user 1] gives (K, T) = (0, 3), (5, 1).
     Source: docs/turns.md, after arXiv 2601.19910, section 3.
     """
-    is_reply = role == ASSISTANT
+    is_reply = (role == ASSISTANT) | (role == REASONING)
     opens = np.diff(session, prepend=-1) != 0
     starts = np.flatnonzero(~is_reply & (opens | np.concatenate(([True], is_reply[:-1]))))
     if not len(starts):
@@ -58,11 +59,12 @@ def chat_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints) -> Turns
     ends = np.minimum(np.append(starts[1:], len(session)), session_end[place])
     is_first = np.diff(session[starts], prepend=-1) != 0
 
-    before = _running(tokens)
+    before = _running(np.where(role == REASONING, 0, tokens))
     requests = _running(np.where(is_reply, 0, tokens))
+    generated = _running(np.where(is_reply, tokens, 0))
     replies = _running(is_reply.astype(np.int64))
     prefill = requests[ends] - requests[starts]
-    output = (before[ends] - before[starts]) - prefill
+    output = generated[ends] - generated[starts]
     cached = before[starts] - before[session_start[place]]
     prefill = np.where(is_first, prefill + cached, prefill)
     cached = np.where(is_first, 0, cached)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from pipelines.turns.derivation import Turns
 from warehouse.declared.tables import REJECTS, TURNS
+from warehouse.declared.turn_tables import SERIES
 
 
-def turns_table(turns: Turns, sessions: pa.Table, workload: str, tokenizer: str, counting: str) -> pa.Table:
-    """Return the turns with K + T > 0 as rows of the `turns` table."""
+def turns_table(turns: Turns, sessions: pa.Table, series: Sequence[str]) -> pa.Table:
+    """Return the turns with K + T > 0 as rows of the `turns` table; `series` has the values of `SERIES`."""
     keep = ~turns.is_empty
     cached, prefill, index = turns.cached[keep], turns.prefill[keep], turns.turn_index[keep]
     count = len(cached)
     columns = {
-        "workload": _constant(workload, count),
-        "tokenizer": _constant(tokenizer, count),
-        "counting": _constant(counting, count),
+        **{name: _constant(value, count) for name, value in zip(SERIES, series, strict=True)},
         "session_id": sessions["session_id"].combine_chunks().take(pa.array(turns.session[keep])),
         "turn_index": pa.array(index.astype(np.int32)),
         "cached_tokens": pa.array(cached),

@@ -13,7 +13,7 @@ from pipelines.sessions.writing import ASSISTANT, SYSTEM, TOOL, USER
 ROLES = {
     **dict.fromkeys(("human", "user"), USER),
     **dict.fromkeys(("gpt", "assistant", "chatgpt", "bing", "bard", "model"), ASSISTANT),
-    "system": SYSTEM,
+    **dict.fromkeys(("system", "developer"), SYSTEM),
     **dict.fromkeys(("tool", "function", "observation"), TOOL),
 }
 

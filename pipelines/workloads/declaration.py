@@ -13,8 +13,9 @@ from pipelines.io.file_kinds import JSON, require_kind, told
 from pipelines.io.json_array import Cut, Element, read_elements
 from pipelines.sessions.writing import SessionsWriter
 from pipelines.workloads.chat_records import cut_reject
+from warehouse.declared.fields import HISTORY
 
-Kind = Literal["chat", "documents"]
+Kind = Literal["chat", "documents", "requests"]
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,14 @@ class Workload:
         title: Its common name.
         repo_id: Data set repository on the Hub.
         licence: Licence of the data set.
-        kind: What a session is: a conversation, or a document with its questions.
+        kind: What a session is: a conversation, a document with its questions, or requests whose tokens a log has.
         select: Chooses the files of the repository to read.
         read: Writes the sessions of those files.
         sample: Generates such files without a network.
+        reuse: What K is where the kind is `requests`; K of texts is counted.
+        hub: Where its files are, None for the Hub of the run.
+        declared: What a user's own declaration decides about its sessions; None for a built-in one.
+        keep_text: Whether texts stay in staging after they were counted.
     """
 
     name: str
@@ -54,6 +59,10 @@ class Workload:
     select: Selector = field(repr=False)
     read: Reader = field(repr=False)
     sample: Sample = field(repr=False)
+    reuse: str = HISTORY
+    hub: Hub | None = field(repr=False, default=None)
+    declared: dict[str, Any] | None = None
+    keep_text: bool = True
 
 
 def files_named(*paths: str) -> Selector:

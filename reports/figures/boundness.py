@@ -62,7 +62,7 @@ def _draw_panel(axes: Axes, data: ReportData, workload: str, models: list[str]) 
     sns.heatmap(
         _shares(data, workload, models), annot=texts, fmt="", vmin=0, vmax=1, cmap="Blues", cbar=False, ax=axes,
         linewidths=0.6, linecolor="white", annot_kws={"fontsize": 7.5},
-        yticklabels=[data.model_label(model) for model in models], xticklabels=False,
+        yticklabels=[data.model_label(model, workload) for model in models], xticklabels=False,
     )  # fmt: skip
     axes.set_title(workload, fontweight="bold")
     axes.grid(visible=False)
@@ -79,7 +79,7 @@ def caption(data: ReportData) -> str:
     return (
         f"Share of all turns, first ones included, that wait for the link, at cost_model 2n, bf16 keys and values, "
         f"reuse by single tokens, counting "
-        f"{data.counting}; each model with the counts of its own tokenizer (proxy: those of another one stand in "
+        f"{data.how_counted}; each model with the counts of its own tokenizer (proxy: those of another one stand in "
         f"for a vocabulary that was not counted). "
         f"The darker, the more. {HYPOTHETICAL_MARK} hypothetical: more than 1 % of the turns are longer than the "
         f"model's context."

@@ -200,7 +200,7 @@ def caption(data: ReportData) -> str:
     return (
         f"Each curve is the share of a workload's turns, first turns included, whose kappa_ratio is above x "
         f"(counted by "
-        f"{data.tokenizer}, {data.counting}).{lines} Below, kappa_crit of each headline model on each headline "
+        f"{data.tokenizer}, {data.how_counted}).{lines} Below, kappa_crit of each headline model on each headline "
         f"platform at cost_model 2n, "
         f"bf16 keys and values; hollow markers: basis paper."
     )

@@ -8,7 +8,7 @@ from reports.data import ReportData
 from reports.figures import style
 from reports.format import percent
 from reports.histogram import BINS_PER_DECADE, METRICS, Histogram, span
-from warehouse.declared.fields import TURNS
+from warehouse.declared.fields import LOGGED, TURNS
 from warehouse.declared.tables import TURNS as TURNS_TABLE
 
 if TYPE_CHECKING:
@@ -92,7 +92,16 @@ def caption(data: ReportData, workload: str) -> str:
     """Return the caption of the figure."""
     later, first = (data.histograms[workload, "prefill_tokens", is_first].total for is_first in (False, True))
     return (
-        f"{workload}, counted by {data.tokenizer} ({data.counting}): {first:,} first turns (turn_index 0), "
+        f"{workload}, {_counted(data, workload)}: {first:,} first turns (turn_index 0), "
         f"{later:,} later ones. Above, the share of all turns in "
         f"each bin, five bins to a factor of ten; below, the share of first and of later turns under x."
+    )
+
+
+def _counted(data: ReportData, workload: str) -> str:
+    shown = data.shown[workload]
+    return (
+        f"token counts of the log, reuse {shown.reuse}"
+        if shown.counting == LOGGED
+        else f"counted by {data.tokenizer} ({shown})"
     )

@@ -127,5 +127,5 @@ def caption(data: ReportData) -> str:
         "all turns that is compute bound (t_PCIe <= t_GPU), a panel a workload, a row a model. "
         f"Asked of {listing(list(machines))}, over pcie5-x16 "
         f"unless the variant says otherwise; basis {basis_of(data)}, cost_model {COST_MODEL}, counting "
-        f"{data.counting}. The tables hold basis paper too."
+        f"{data.how_counted}. The tables hold basis paper too."
     )

@@ -6,6 +6,7 @@ from reports.data import CHAT, COST_MODEL, TEXT, Platform, ReportData, Row
 from reports.format import percent
 from reports.page import Grid
 from reports.sections.result import STARS, bound_range
+from warehouse.declared.fields import HISTORY
 from warehouse.declared.formats import number
 from warehouse.declared.hardware_fields import COST_MODELS
 from warehouse.declared.tables import MODELS
@@ -16,7 +17,7 @@ _SHOWN = (("memory_bound_turn_share", "memory bound turns"), ("transfer_time_sha
 def cost_model_words(data: ReportData) -> str:
     """Return the explanation of t_GPU under each cost model, and the cost model of the headlines."""
     return (
-        f"The headlines stand on cost_model {COST_MODEL}. Three cost models say what t_GPU counts. "
+        f"The headlines use cost_model {COST_MODEL}. Three cost models say what t_GPU counts. "
         "2n: 2 x active parameters for each new token and nothing else, as the source paper does. "
         "attention: 2 x the parameters of the layers for each new token, the output head once a turn, and attention of "
         "the new tokens over everything before them. "
@@ -24,7 +25,7 @@ def cost_model_words(data: ReportData) -> str:
         "accelerator's memory once, for a batch of one. "
         "Attention over a long context and the reading of weights for a short question make t_GPU longer, and fewer "
         "turns memory bound; the head counted once makes it a little shorter, which shows with small models. "
-        "Batching shares the reading: a busy server stands between attention and full."
+        "Batching shares the reading: a busy server lies between attention and full."
     ) + ("" if has_other_models(data) else " This warehouse holds only one of them.")
 
 
@@ -35,15 +36,15 @@ def has_other_models(data: ReportData) -> bool:
 
 def cost_model_grid(data: ReportData) -> Grid:
     """Return the cost models side by side on the reference platform, a row per workload and model; empty if only 2n."""
-    by_cost = {name: data.bound_by(data.counting, name) for name in COST_MODELS}
+    by_cost = {name: data.bound_by(name) for name in COST_MODELS}
     columns = ("workload", "model", *(f"{label}, {name}" for _, label in _SHOWN for name in COST_MODELS))
     rows = [
-        (workload, data.model_label(model), *cells)
+        (workload, data.model_label(model, workload), *cells)
         for workload in data.workloads
         for model in data.models
         if (cells := _cells(by_cost, (workload, model, data.reference)))
     ]
-    caption = f"Three cost models on {data.reference}, counting {data.counting}, bf16"
+    caption = f"Three cost models on {data.reference}, counting {data.how_counted}, bf16"
     note = (
         "Memory bound turns: share of all turns, first ones included. Transfer time share: the sum of t_PCIe over that "
         "of t_PCIe + t_GPU. A dash: the tables do not hold what the cost model needs."
@@ -64,7 +65,11 @@ def _cells(
 def counting_grid(data: ReportData) -> Grid:
     """Return `text` against `chat`: a row per workload and tokenizer that was counted both ways."""
     medians = _medians(data)
-    turns = {(row["workload"], row["tokenizer"], row["counting"]): row["turns"] for row in data.summary}
+    turns = {
+        (row["workload"], row["tokenizer"], row["counting"]): row["turns"]
+        for row in data.summary
+        if row["reuse"] == HISTORY
+    }
     platform = data.reference
     columns = (
         "workload",
@@ -79,7 +84,7 @@ def counting_grid(data: ReportData) -> Grid:
             *(number(turns[*series, counting]) for counting in (TEXT, CHAT)),
             *(number(medians.get((*series, counting))) for counting in (TEXT, CHAT)),
             number(mean),
-            *(bound_range(data, (*series, counting), platform) for counting in (TEXT, CHAT) if platform),
+            *(bound_range(data, (*series, counting, HISTORY), platform) for counting in (TEXT, CHAT) if platform),
         )
         for series, mean in data.template_tokens.items()
         if (*series, TEXT) in turns
@@ -94,7 +99,7 @@ def counting_grid(data: ReportData) -> Grid:
 
 def _medians(data: ReportData) -> dict[tuple[str, str, str], float]:
     """Return the median kappa_ratio of the turns with K > 0, by workload, tokenizer and counting."""
-    chosen = ("kappa_ratio", "reused", 50, 1)
-    keys = ("metric", "population", "percentile", "block_tokens")
+    chosen = ("kappa_ratio", "reused", 50, 1, HISTORY)
+    keys = ("metric", "population", "percentile", "block_tokens", "reuse")
     rows = [row for row in data.percentiles if tuple(row[key] for key in keys) == chosen]
     return {(row["workload"], row["tokenizer"], row["counting"]): row["value"] for row in rows}

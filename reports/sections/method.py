@@ -14,15 +14,15 @@ document: K is the document, T the question, and the first question already find
 K is the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU memory,
 nothing as evicted. With less reuse fewer turns are memory bound; what still lies in GPU memory need not be loaded.
 
-Text is counted as stored, each message alone, without template tokens (counting text) or as the prompt that the
-model's chat template makes (counting chat). Nothing is cleaned or cut, contexts longer than the model's included; their
-share stands beside each verdict.
+Text is counted as stored, each message by itself, without template tokens (counting text) or as the prompt that the
+model's chat template makes (counting chat). Nothing is cleaned or cut, contexts longer than the model's included; each
+verdict shows their share.
 
 cost_model 2n counts 2 x active parameters for each new token, as the source paper does. Attention over the cached
-context and the time to read the weights are left out; the cost models attention and full count them, and stand beside
-2n under the verdicts. Both leave fewer turns memory bound where contexts are long or questions are short.
+context and the time to read the weights are left out; the cost models attention and full count them, and are listed
+with 2n under the verdicts. Both leave fewer turns memory bound where contexts are long or questions are short.
 
-Models marked (proxy) have a vocabulary that is not counted: the counts of the tokenizer named beside them stand in.
+Models marked (proxy) have a vocabulary that is not counted: the counts of the tokenizer named with them are used.
 
 Formulae and the basis paper: arXiv 2601.19910, Understanding Bottlenecks for Efficiently Serving LLM Inference With KV
 Offloading.

@@ -79,7 +79,7 @@ def hypothetical_sentences(data: ReportData) -> list[str]:
         groups: dict[float, list[str]] = {}
         for model in data.models:
             if is_hypothetical(shares.get(model, 0)):
-                groups.setdefault(shares[model], []).append(data.model_label(model))
+                groups.setdefault(shares[model], []).append(data.model_label(model, workload))
         parts = [
             f"{percent(share)} of its turns are longer than the context of {listing(names)}"
             for share, names in groups.items()
@@ -112,7 +112,7 @@ def _questions(data: ReportData) -> Section:
 
 def _countings(data: ReportData) -> Section:
     text = (
-        "Counting text counts each message alone; counting chat counts the prompt that the model's chat template makes "
+        "Counting text counts each message by itself, counting chat the prompt that the model's chat template makes "
         "of the same turns, its system prompt and the marks of each message included. New template tokens of a turn "
         "add to T, those of earlier turns to K."
     )
@@ -167,9 +167,9 @@ def _crit(data: ReportData) -> Section:
 def _published(data: ReportData) -> Section:
     grids = percentile_tables.comparison_grids(data)
     text = (
-        "Published figures with ours beside them; the ratio is ours / published. Only a full set is compared, and "
+        "Published figures with ours; the ratio is ours / published. Only a full set is compared, and "
         "only figures with a stated method are asserted: a measurement of "
-        "one machine and a misprint stand for orientation."
+        "one machine and a misprint are for orientation."
     )
     partial = percentile_tables.not_compared(data)
     blocks: list[Block] = [Paragraph(text), *([Paragraph(partial, is_warning=True)] if partial else []), *grids]

@@ -15,8 +15,8 @@ _COLUMNS = (
     ),
 )
 READING = (
-    "Hardware stands on basis paper, the source paper's own inputs. Residual: reproduced / printed - 1. Equal when "
-    "rounded: to the digits that were printed. A measurement is never asserted; the model's value stands beside it "
+    "Hardware is on basis paper, the source paper's own inputs. Residual: reproduced / printed - 1. Equal when "
+    "rounded: to the digits that were printed. A measurement is never asserted; the model's value is given with it "
     "where a model gives one."
 )
 

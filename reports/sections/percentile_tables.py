@@ -10,8 +10,9 @@ from warehouse.declared.fields import METRICS, PERCENTILES
 from warehouse.declared.formats import MISSING, number
 from warehouse.declared.tables import PAPER_COMPARISON, TURNS
 from warehouse.declared.tables import PERCENTILES as PERCENTILES_TABLE
+from warehouse.declared.turn_tables import SERIES
 
-_KEYS = ("workload", "tokenizer", "counting", "population", "block_tokens")
+_KEYS = (*SERIES, "population", "block_tokens")
 
 
 def percentile_grids(data: ReportData) -> list[Grid]:
@@ -63,7 +64,7 @@ def _bound_row(data: ReportData, workload: str, model: str) -> tuple[str, ...]:
     cells = [boundness.cell(data, workload, model, platform) or MISSING for platform in data.platforms]
     beyond = next(data.bound[key] for key in data.bound if key[:2] == (workload, model))["over_context_turn_share"]
     doubt = ", hypothetical" if is_hypothetical(beyond) else ""
-    return (data.model_label(model), percent(beyond) + doubt, *cells)
+    return (data.model_label(model, workload), percent(beyond) + doubt, *cells)
 
 
 def crit_grid(data: ReportData) -> Grid:
@@ -76,7 +77,7 @@ def crit_grid(data: ReportData) -> Grid:
     note = (
         "bf16 keys and values. A dash: the bytes of a token are not constant, or the paper gives no inputs for "
         "the model. "
-        "Every other model, platform and kv_dtype stands in the table kappa_crit."
+        "The table kappa_crit has every other model, platform and kv_dtype."
     )
     return Grid(
         "kappa-crit", "kappa_crit of the headline models and platforms (basis in brackets)", columns, rows, 2, note
@@ -144,4 +145,4 @@ def not_compared(data: ReportData) -> str:
     if not partial:
         return ""
     why = "the text was generated" if data.is_sample else "a part of the set, or another edition, was measured"
-    return f"Not compared: {listing(partial)}, since {why}. Our values stand beside the published ones without a ratio."
+    return f"Not compared: {listing(partial)}, since {why}. Our values are given without a ratio."

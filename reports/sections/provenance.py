@@ -8,6 +8,7 @@ from reports.page import Grid
 from warehouse.declared.formats import cell, number
 from warehouse.declared.schema import Table
 from warehouse.declared.tables import GENERATIONS, REJECTS, SOURCES, SUMMARY, TOKENIZERS
+from warehouse.declared.turn_tables import SERIES
 
 
 def source_grids(data: ReportData) -> list[Grid]:
@@ -55,9 +56,7 @@ def reject_grid(data: ReportData) -> Grid:
 def totals_grid(data: ReportData) -> Grid:
     """Return totals and means of each series, and the number of messages that contain a special token's string."""
     names = (
-        "workload",
-        "tokenizer",
-        "counting",
+        *SERIES,
         "first_turns",
         "cached_tokens_sum",
         "prefill_tokens_sum",
@@ -67,7 +66,9 @@ def totals_grid(data: ReportData) -> Grid:
         "kappa_ratio_mean",
         "special_token_messages",
     )
-    rows = [(*(row[name] for name in names[:3]), *(number(row[name]) for name in names[3:])) for row in data.summary]
+    rows = [
+        (*(row[name] for name in SERIES), *(number(row[name]) for name in names[len(SERIES) :])) for row in data.summary
+    ]
     return Grid("totals", "Totals and means of each series", _labels(SUMMARY, names), rows, words=3)
 
 

@@ -15,8 +15,8 @@ def intro(data: ReportData) -> str:
     return (
         "What a faster link, one memory, a latent cache or a smaller one makes of each workload: kappa_crit, and the "
         "share of all turns that is compute bound (t_PCIe <= t_GPU). "
-        f"Cost_model {COST_MODEL}, reuse by single tokens, counting {data.counting}, bf16 keys and values unless the "
-        "variant says otherwise; each model with the counts of its own tokenizer. "
+        f"Cost_model {COST_MODEL}, reuse by single tokens, counting {data.how_counted}, bf16 keys and values unless "
+        "the variant says otherwise; each model with the counts of its own tokenizer. "
         "Basis paper: the source paper's inputs, its B200 and H100. Basis physical: dense peak times a stated "
         "sustained fraction, and sustained PCIe and NVLink-C2C as in the table kappa_crit; 450 GB/s is the peak of one "
         "direction as wired, 900 the sum of both as printed, and one memory a peak. The first variant of a question is "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from reports.data import COST_MODEL, Platform, ReportData, Row
+from reports.data import COST_MODEL, Platform, ReportData, Row, platform_of
 from reports.figures.style import SAMPLE_MARK
 from reports.format import is_hypothetical, listing, percent, percent_range
 from reports.page import Grid
 from warehouse.declared.formats import number
 from warehouse.declared.tables import BOUNDNESS, KAPPA_CRIT, MODELS, SUMMARY
+from warehouse.declared.turn_tables import SERIES
 
 HALF = 0.5
 
@@ -45,19 +46,19 @@ def basis_note(data: ReportData) -> str:
     basis = data.reference.basis if data.reference else "physical"
     return (
         f"Basis {basis}, cost_model 2n (t_GPU is 2 x active parameters for each new token and nothing else), bf16 keys "
-        f"and values, reuse by single tokens, counting {data.counting}; the other cost models stand under the "
+        f"and values, reuse by single tokens, counting {data.how_counted}; the other cost models are under the "
         "verdicts. The range is over the headline models, each with the counts of its own tokenizer; a model marked "
-        "(proxy) has a vocabulary that is not counted, and the counts of the tokenizer named beside it stand in. K is "
+        "(proxy) has a vocabulary that is not counted, and the counts of the tokenizer named with it are used. K is "
         "the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU "
         "memory, nothing as evicted. Hypothetical: more than 1 % of the turns are longer than the model's context."
     )
 
 
 def first_grid(data: ReportData) -> Grid:
-    """Return the table of the first screen: a row per workload, tokenizer and counting."""
+    """Return the table of the first screen: a row per workload, tokenizer, counting and reuse."""
     platforms = [p for p in data.platforms if data.reference and p.hardware == data.reference.hardware]
     columns = (
-        *(SUMMARY.field(name).label() for name in ("workload", "tokenizer", "counting", "sessions", "turns")),
+        *(SUMMARY.field(name).label() for name in (*SERIES, "sessions", "turns")),
         "T p50 (tokens)",
         "K p50 (tokens)",
         "kappa ratio p50, reused turns",
@@ -84,11 +85,11 @@ STARS = "* hypothetical for at least one of the models: more than 1 % of the tur
 
 
 def _first_row(data: ReportData, row: Row, platforms: list[Platform]) -> tuple[str, ...]:
-    series = (row["workload"], row["tokenizer"], row["counting"])
+    series = series_of(row)
     medians = {
         (p["metric"], p["population"]): p["value"]
         for p in data.percentiles
-        if p["percentile"] == 50 and p["block_tokens"] == 1 and (p["workload"], p["tokenizer"], p["counting"]) == series  # noqa: PLR2004
+        if p["percentile"] == 50 and p["block_tokens"] == 1 and series_of(p) == series  # noqa: PLR2004
     }
     chosen = (("prefill_tokens", "all"), ("cached_tokens", "all"), ("kappa_ratio", "reused"))
     return (
@@ -102,16 +103,20 @@ def _first_row(data: ReportData, row: Row, platforms: list[Platform]) -> tuple[s
 
 
 def _bound(data: ReportData, row: Row, platform: Platform) -> str:
-    return bound_range(data, (row["workload"], row["tokenizer"], row["counting"]), platform)
+    return bound_range(data, series_of(row), platform)
 
 
-def bound_range(data: ReportData, series: tuple[str, str, str], platform: Platform) -> str:
+def series_of(row: Row) -> tuple[str, ...]:
+    """Return the values of `SERIES` in a row."""
+    return tuple(row[name] for name in SERIES)
+
+
+def bound_range(data: ReportData, series: tuple[str, ...], platform: Platform) -> str:
     """Return the range over models of a series' memory bound turns, starred if hypothetical."""
-    workload, tokenizer, counting = series
     rows = [
         row
-        for (name, _, where), row in data.bound_by(counting, COST_MODEL).items()
-        if (name, where, row["tokenizer"]) == (workload, platform, tokenizer)
+        for row in data.boundness
+        if series_of(row) == series and row["cost_model"] == COST_MODEL and platform_of(row) == platform
     ]
     star = "*" if any(is_hypothetical(row["over_context_turn_share"]) for row in rows) else ""
     return percent_range([row["memory_bound_turn_share"] for row in rows]) + star
@@ -156,7 +161,7 @@ def _verdicts(data: ReportData, platform: Platform) -> Grid:
     rows = [
         (
             workload,
-            data.model_label(model),
+            data.model_label(model, workload),
             row["tokenizer"],
             verdict(row),
             number(data.models[model]["max_context_tokens"]),

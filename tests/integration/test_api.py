@@ -51,7 +51,7 @@ def test_relations_give_what_duckdb_gives(sample_home: Kappa, warehouse: Warehou
     command = [sys.executable, "-c", PLAIN, str(sample_home.home / "warehouse.duckdb")]
     command += [f"FROM turns {where}", f"FROM percentiles_at(64) {where}"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    series = {"workload": "finqa", "tokenizer": "qwen3", "counting": "chat"}
+    series = {"workload": "finqa", "tokenizer": "qwen3", "counting": "chat", "reuse": "history"}
     found = [warehouse.turns(**series), warehouse.percentiles(**series, block_tokens=64)]
     assert [str(relation.order("ALL").fetchall()) for relation in found] == printed
     assert all(len(line) > len("[]") for line in printed)

@@ -25,7 +25,7 @@ from warehouse.home.home import Home
 from warehouse.home.products import CONTENTS
 from warehouse.home.staging import META
 
-CHAT, DOCUMENTS = "turns/sharegpt/llama-3.1/text", "turns/narrativeqa/llama-3.1/text"
+CHAT, DOCUMENTS = "turns/sharegpt/llama-3.1/text/history", "turns/narrativeqa/llama-3.1/text/history"
 Row = dict[str, Any]
 
 
@@ -135,8 +135,8 @@ def test_a_turn_that_one_tokenizer_does_not_see(home: Kappa, spoil: Callable[...
 def test_a_percentile_that_is_not_of_k_plus_t(home: Kappa, spoil: Callable[..., None]) -> None:
     """`context` fails with the one percentile that is not that of K + T of the turns."""
     place = {
-        "workload": "finqa", "tokenizer": "qwen3", "counting": "text", "population": "reused", "block_tokens": 16,
-        "metric": "context_tokens", "percentile": 50.0,
+        "workload": "finqa", "tokenizer": "qwen3", "counting": "text", "reuse": "history",
+        "population": "reused", "block_tokens": 16, "metric": "context_tokens", "percentile": 50.0,
     }  # fmt: skip
 
     def edit(rows: list[Row]) -> list[Row]:
@@ -155,7 +155,7 @@ def test_a_percentile_that_is_not_of_k_plus_t(home: Kappa, spoil: Callable[..., 
 def test_a_set_of_another_size_stops_nothing(home: Kappa, spoil: Callable[..., None]) -> None:
     """`published_counts` warns with the difference, is not blocking, and what depends on the set is made."""
     del spoil
-    result = materialize(home, "conversations/finqa", "token_counts/finqa/qwen3", "turns/finqa/qwen3/text")
+    result = materialize(home, "conversations/finqa", "token_counts/finqa/qwen3", "turns/finqa/qwen3/text/history")
     check = checks(result)["conversations/finqa:published_counts"]
     assert (check.passed, check.blocking, check.severity) == (False, False, dg.AssetCheckSeverity.WARN)
     # 4 records where 7,437 are published: -7,433

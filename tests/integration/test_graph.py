@@ -31,7 +31,7 @@ from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.files import TokenizerFile
 from pipelines.vocab.specs import tokenizer_specs
 from pipelines.workloads.sets import workloads
-from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.fields import TOKENIZER_COUNTINGS
 from warehouse.declared.tables import TABLES
 from warehouse.home.contents import contents_of
 from warehouse.home.home import Home
@@ -39,7 +39,7 @@ from warehouse.home.products import CONTENTS, Product
 from warehouse.home.staging import META, Staging
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
-COUNTS, TURNS = "token_counts/finqa/qwen3", "turns/finqa/qwen3/text"
+COUNTS, TURNS = "token_counts/finqa/qwen3", "turns/finqa/qwen3/text/history"
 SCHEMA = "dagster/column_schema"
 
 
@@ -87,7 +87,7 @@ def test_every_workload_tokenizer_and_table_is_an_asset() -> None:
     expected |= {f"tokenizer_files/{name}" for name in tokenizer_specs()}
     pairs = [f"{workload}/{tokenizer}" for workload in workloads() for tokenizer in tokenizer_specs()]
     expected |= {f"token_counts/{pair}" for pair in pairs}
-    expected |= {f"turns/{pair}/{counting}" for pair in pairs for counting in COUNTINGS}
+    expected |= {f"turns/{pair}/{counting}/history" for pair in pairs for counting in TOKENIZER_COUNTINGS}
     expected |= {name for name, table in TABLES.items() if not table.is_view and name != "turns"}
     assert set(specs()) == expected | {"warehouse", "report"}
 

@@ -39,6 +39,8 @@ def cache(hub: HubStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     template = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
     monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
     monkeypatch.setattr("datasets.config.HF_ENDPOINT", hub.url)
+    # Another test may have loaded it while it was offline: it reads the client's setting once.
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "datasets")
     monkeypatch.setattr(hub_module, "FIRST_PAUSE_S", 0.0)
     return place

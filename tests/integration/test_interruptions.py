@@ -51,7 +51,10 @@ def test_ctrl_c_at_any_moment(copy: Kappa, changed_finqa: Callable[[], str], mom
     before = copy.state()
     changed_finqa()
     staging = copy.home / "staging" / "hub"
-    heads = {name: (staging / name / "HEAD").read_text() for name in ("conversations/finqa", "turns/finqa/qwen3/text")}
+    heads = {
+        name: (staging / name / "HEAD").read_text()
+        for name in ("conversations/finqa", "turns/finqa/qwen3/text/history")
+    }
 
     def is_renewed(name: str) -> bool:
         return (staging / name / "HEAD").read_text() not in ("", heads[name])
@@ -61,7 +64,7 @@ def test_ctrl_c_at_any_moment(copy: Kappa, changed_finqa: Callable[[], str], mom
             "run.lock": lambda: Home(copy.home).is_locked("run"),
             "drafts": lambda: any(staging.glob("*/finqa/.draft-*")),
             "conversations": lambda: is_renewed("conversations/finqa"),
-            "turns": lambda: is_renewed("turns/finqa/qwen3/text"),
+            "turns": lambda: is_renewed("turns/finqa/qwen3/text/history"),
             "published": lambda: (
                 any((copy.home / "generations").glob(".new-*")) or any(staging.glob("report/.draft-*"))
             ),
@@ -120,7 +123,7 @@ def test_killed_at_any_moment(copy: Kappa, hub: HubStandIn, changed_finqa: Calla
         return lambda: head.is_file() and head.read_text() not in ("", old)
 
     moments: list[Callable[[], bool]] = [
-        renewed("turns/finqa/qwen3/text"),
+        renewed("turns/finqa/qwen3/text/history"),
         lambda: any(staging.glob("warehouse/.draft-*")),
         lambda: any(generations.glob(".new-*")) or (generations / "2").exists(),
     ]

@@ -13,7 +13,7 @@ from hub_stand_in import HubStandIn, sha256
 from kappa_process import ROOT, SECRET, Kappa, errors_of, files_below
 from tiny_sets import FINQA, RECORDS, REJECTS, SHAREGPT, TOTALS, all_sets
 
-from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.fields import TOKENIZER_COUNTINGS
 from warehouse.declared.tables import TABLES
 from warehouse.home.home import Home
 
@@ -179,7 +179,7 @@ def test_refresh_rebuilds_what_depends_on_the_change(
         "raw/finqa",
         "conversations/finqa",
         *(f"token_counts/{pair}" for pair in pairs),
-        *(f"turns/{pair}/{counting}" for pair in pairs for counting in COUNTINGS),
+        *(f"turns/{pair}/{counting}/history" for pair in pairs for counting in TOKENIZER_COUNTINGS),
     }
     assert "tables/kappa_crit" not in renewed
     assert "tables/models" not in renewed

@@ -28,7 +28,7 @@ from warehouse.home.products import Product
 
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 MACHINE = ("--model", "qwen3-235b-a22b", "--accelerator", "h100-sxm", "--link", "pcie5-x16")
-TURNS = "turns/finqa/qwen3/text"
+TURNS = "turns/finqa/qwen3/text/history"
 STORED = [table for table in TABLES.values() if not table.is_view]
 PANDAS = {"string": "str", "bool": "bool", "int32": "int32", "int64": "int64", "double": "float64"}
 
@@ -116,7 +116,7 @@ class TestLake:
             "SELECT cached_tokens_sum, prefill_tokens_sum FROM summary "
             "WHERE workload = 'finqa' AND tokenizer = 'qwen3' AND counting = 'text'"
         )
-        (one,) = path.glob("turns-*-finqa-qwen3-text.parquet")
+        (one,) = path.glob("turns-*-finqa-qwen3-text-history.parquet")
         frame = pd.read_parquet(one)
         assert (int(frame["cached_tokens"].sum()), int(frame["prefill_tokens"].sum())) == expected
         data = pq.read_table(one)

@@ -22,8 +22,8 @@ EVENTS = {"os.rename": 1, "os.link": 1, "os.symlink": 1, "os.mkdir": 0}
 
 
 def named(path: str) -> str:
-    """Return the name of a place without what is drawn anew each time."""
-    return re.sub(r"[0-9a-f]{8,}", "*", path)
+    """Return the name of a place without what is drawn anew each time: random names, the generation's number."""
+    return re.sub(r"[0-9a-f]{8,}|(?<=-g)\d+|(?<=/\.new-)\d+|(?<=/generations/)\d+", "*", path)
 
 
 @dataclass

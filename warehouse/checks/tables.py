@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.declared.schema import Field, Table
+from warehouse.declared.turn_tables import SERIES
 
 SHOWN_ROWS = 20
 
@@ -98,8 +99,8 @@ def violation(rule: str, rows: pa.Table) -> Violation:
 
 def not_monotone(percentiles: pa.Table) -> list[Violation]:
     """Return the percentiles below the previous one of the same series, population and metric."""
-    ordered = percentiles.sort_by([(name, "ascending") for name in (*_SERIES, "percentile")])
-    labels = [ordered[name].to_numpy(zero_copy_only=False) for name in _SERIES]
+    ordered = percentiles.sort_by([(name, "ascending") for name in (*_ORDER, "percentile")])
+    labels = [ordered[name].to_numpy(zero_copy_only=False) for name in _ORDER]
     same = np.logical_and.reduce([label[1:] == label[:-1] for label in labels])
     falls = np.concatenate(([False], same & (np.diff(ordered["value"].to_numpy()) < 0)))[: ordered.num_rows]
     return (
@@ -176,4 +177,4 @@ def unbalanced(records: dict[str, int], kept: int, rejected: int) -> list[Violat
     return [Violation("records read = kept + rejected", abs(read - kept - rejected), rows, words)]
 
 
-_SERIES = ("workload", "tokenizer", "counting", "population", "block_tokens", "metric")
+_ORDER = (*SERIES, "population", "block_tokens", "metric")

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.checks.tables import Violation, violation
-from warehouse.declared.fields import COUNTINGS
+from warehouse.declared.fields import COUNTINGS, HISTORY, REUSES
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-KINDS = ("chat", "documents")
+KINDS = ("chat", "documents", "requests")
 
 
 @dataclass(frozen=True)
@@ -114,13 +114,14 @@ def _document_tokens(session: Ints, cached: Ints, prefill: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class TurnRule:
-    """A rule of the derivation: its name, its words, and the kinds of workload and countings that it holds for."""
+    """A rule of the derivation: its name, its words, and the kinds of workload, countings and reuses it holds for."""
 
     name: str
     rule: str
     broken: Callable[[Ordered], Bools]
     kinds: tuple[str, ...] = KINDS
     countings: tuple[str, ...] = COUNTINGS
+    reuses: tuple[str, ...] = tuple(REUSES)
 
 
 # See docs/turns.md. Under `chat` a template may drop earlier text, so only `text` adds up from turn to turn.
@@ -128,8 +129,8 @@ RULES = (
     TurnRule("finite", "kappa_ratio is finite", _not_finite),
     TurnRule("kappa_times_t", "kappa_ratio x prefill_tokens = cached_tokens", _not_k),
     TurnRule("cached_below_context", "0 <= K < K + T", _not_below_context),
-    TurnRule("first_turn", "a first turn has nothing cached", _first_is_cached, ("chat",)),
-    TurnRule("turn_index", "turn_index grows by 1", _index_jumps, ("chat",)),
+    TurnRule("first_turn", "a first turn has nothing cached", _first_is_cached, ("chat",), reuses=(HISTORY,)),
+    TurnRule("turn_index", "turn_index grows by 1", _index_jumps, ("chat", "requests")),
     TurnRule("context_grows", "context grows by T and the reply", _context_jumps, ("chat",), ("text",)),
     TurnRule(
         "document_cached", "K is the same for all questions of a document", _document_changes, ("documents",), ("text",)
@@ -137,22 +138,23 @@ RULES = (
 )
 
 
-def rules_of(kind: str, counting: str) -> tuple[TurnRule, ...]:
-    """Return the rules for a kind of workload (`chat`, `documents`) and a counting."""
-    return tuple(rule for rule in RULES if kind in rule.kinds and counting in rule.countings)
+def rules_of(kind: str, counting: str, reuse: str) -> tuple[TurnRule, ...]:
+    """Return the rules for a kind of workload (`chat`, `documents`, `requests`), a counting and a reuse."""
+    return tuple(r for r in RULES if kind in r.kinds and counting in r.countings and reuse in r.reuses)
 
 
-def turn_violations(turns: pa.Table, kind: str, counting: str) -> dict[str, list[Violation]]:
+def turn_violations(turns: pa.Table, kind: str, counting: str, reuse: str) -> dict[str, list[Violation]]:
     """Return the violations of each rule by the rule's name; an empty list if it holds.
 
     Args:
         turns: rows of one series, in any order.
         kind: kind of the workload, `chat` or `documents`.
-        counting: `text` or `chat`.
+        counting: `text`, `chat` or `logged`.
+        reuse: `history`, `prefix` or `reported`.
     """
     ordered = Ordered.of(turns)
     found: dict[str, list[Violation]] = {}
-    for rule in rules_of(kind, counting):
+    for rule in rules_of(kind, counting, reuse):
         broken = rule.broken(ordered)
         found[rule.name] = [violation(rule.rule, ordered.turns.filter(pa.array(broken)))] if broken.any() else []
     return found

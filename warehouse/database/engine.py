@@ -38,7 +38,7 @@ _REMEDIES = tuple(
             "memory, threads and files are fixed; TimeZone, default_order and their like, and variables, may be set",
         ),
         (r"read-only mode", "the warehouse is read only; --output writes the rows of a query"),
-        (r"^Permission", "`kappa sql` reads the tables of the warehouse alone; --output writes rows"),
+        (r"^Permission", "`kappa sql` reads only the tables of the warehouse; --output writes rows"),
         (
             r"^Catalog Error: \w+ Function|No function matches|^Binder Error: Macro|candidate function",
             '`kappa sql "SELECT function_name, parameters FROM duckdb_functions()"` lists the functions',
@@ -164,14 +164,14 @@ def _check_one_answer(statements: list[duckdb.Statement]) -> None:
     if not statements:
         raise UsageError(
             "there is no query",
-            "the text holds comments alone",
+            "the text holds only comments",
             "try `kappa sql 'SHOW TABLES'`",
             code=ErrorCode.NO_QUERY,
         )
     if any([kind.name for kind in one.expected_result_type] == ["QUERY_RESULT"] for one in statements[:-1]):
         raise UsageError(
             "the text holds more than one query",
-            "the rows of the last one alone would be shown",
+            "only the rows of the last one would be shown",
             "give one at a time",
             code=ErrorCode.SEVERAL_QUERIES,
         )

@@ -7,7 +7,15 @@ import pyarrow as pa
 from warehouse.declared.schema import Field
 from warehouse.declared.units import Unit
 
-COUNTINGS = ("text", "chat")
+TOKENIZER_COUNTINGS = ("text", "chat")
+LOGGED = "logged"
+COUNTINGS = (*TOKENIZER_COUNTINGS, LOGGED)
+HISTORY, PREFIX, REPORTED = "history", "prefix", "reported"
+REUSES = {
+    HISTORY: "everything said before in the session is cached, nothing else",
+    PREFIX: "the leading blocks that an earlier request has left, in any session",
+    REPORTED: "the cached tokens that the server itself reported",
+}
 POPULATIONS = ("all", "reused")
 BLOCK_TOKENS = (1, 16, 256)
 METRICS = ("cached_tokens", "prefill_tokens", "context_tokens", "output_tokens", "kappa_ratio")
@@ -20,7 +28,10 @@ REJECT_REASONS = {
     "not_an_object": "the element is no JSON object",
     "too_deep": "the element has more than 500 arrays and objects inside each other",
     "truncated": "the file ends, or stops being JSON, inside this element; nothing behind it was read",
+    "bad_row": "a row of CSV has more or fewer cells than its header",
     "empty_turn": "a turn without any token, and none before it",
+    "hash_mismatch": "the identities of a request's blocks do not fit its length, or one is there twice",
+    "bad_number": "a number of tokens is negative, not whole or impossible, or more are cached than there are",
 }
 
 _REUSED = "turns with K > 0; NULL where there is none"
@@ -48,15 +59,20 @@ def _flag(name: str, description: str) -> Field:
 
 
 WORKLOAD = _text("workload", "name of the data set with its way of being read")
-TOKENIZER = _text("tokenizer", "name of the tokenizer, as its TOML file is named")
-COUNTING = _text("counting", "text: message text alone; chat: the prompt that a server sees", COUNTINGS)
+TOKENIZER = _text("tokenizer", "name of the tokenizer, as its TOML file is named; logged where the log has the counts")
+COUNTING = _text(
+    "counting", "text: message text alone; chat: the prompt that a server sees; logged: as the log has it", COUNTINGS
+)
+REUSE = Field("reuse", pa.string(), "", "what K is", values=tuple(REUSES), meanings=tuple(REUSES.values()))
 POPULATION = _text("population", "all turns, or reused: K > 0 before any rounding to blocks", POPULATIONS)
 BLOCK = Field(
     "block_tokens", pa.int32(), "tokens", "reuse granularity: K is rounded down to a multiple of it", minimum=1
 )
 
-REPO_ID = _text("repo_id", "repository on the Hugging Face Hub, or pypi:NAME, or sample:NAME")
-REVISION = _text("revision", "commit sha of the repository (or version of the package)")
+REPO_ID = _text(
+    "repo_id", "repository on the Hugging Face Hub, or pypi:NAME, sample:NAME, or local:NAME of an own workload"
+)
+REVISION = _text("revision", "commit sha of the repository, version of the package, or hash over the local files")
 PATH = _text("path", "file inside the repository")
 SHA256 = _text("sha256", "sha256 of the file's bytes")
 BYTES = _count("bytes", "bytes", "size of the file")

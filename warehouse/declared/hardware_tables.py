@@ -7,7 +7,7 @@ from dataclasses import replace
 from warehouse.declared import fields as f
 from warehouse.declared import hardware_fields as h
 from warehouse.declared.schema import Table
-from warehouse.declared.turn_tables import SERIES
+from warehouse.declared.turn_tables import SERIES, SERIES_FIELDS
 
 _PLATFORM = (h.ACCELERATOR, h.LINK, h.BASIS)
 MODELS = Table(
@@ -99,9 +99,7 @@ BOUNDNESS = Table(
     "one workload on one model and platform",
     (*SERIES, "block_tokens", "model", "accelerator", "link", "basis", "kv_dtype", "cost_model"),
     (
-        f.WORKLOAD,
-        f.TOKENIZER,
-        f.COUNTING,
+        *SERIES_FIELDS,
         f.BLOCK,
         h.MODEL,
         *_PLATFORM,
@@ -119,6 +117,10 @@ BOUNDNESS = Table(
         f.POH_P50,
         f.POH_P90,
         f.POH_P99,
+        replace(
+            h.IS_TOKENIZER_PROXY,
+            description="the model's own vocabulary is another one than that of the counts, or the log has the counts",
+        ),
     ),
     partition_by=SERIES,
 )
@@ -127,9 +129,7 @@ DESIGN_QUESTIONS = Table(
     "one variant of a design question for one workload and model",
     (*SERIES, "model", "basis", "question", "variant"),
     (
-        f.WORKLOAD,
-        f.TOKENIZER,
-        f.COUNTING,
+        *SERIES_FIELDS,
         h.MODEL,
         h.ACCELERATOR,
         h.BASIS,

@@ -31,7 +31,7 @@ PUBLISHED = Table(
 )
 PAPER_COMPARISON = Table(
     "paper_comparison",
-    "one published figure with ours beside it",
+    "one published figure with ours",
     ("quantity", "source"),
     (
         *(field for field in PUBLISHED.fields if field not in (h.PRINTED_DIGIT, h.WHY, h.RETRIEVED)),

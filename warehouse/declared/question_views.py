@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from warehouse.declared import fields as f
 from warehouse.declared.schema import Field, Table
-from warehouse.declared.turn_tables import SERIES
-
-SERIES_FIELDS = (f.WORKLOAD, f.TOKENIZER, f.COUNTING)
+from warehouse.declared.turn_tables import SERIES, SERIES_FIELDS
 
 
 def view(name: str, grain: str, key: tuple[str, ...], fields: tuple[Field, ...]) -> Table:
@@ -16,7 +14,7 @@ def view(name: str, grain: str, key: tuple[str, ...], fields: tuple[Field, ...])
 
 TEMPLATE_OVERHEAD = Table(
     "template_overhead",
-    "one turn by chat with the same turn by text beside it",
+    "one turn by chat with the same turn by text",
     ("workload", "tokenizer", "session_id", "turn_index"),
     (
         f.WORKLOAD,
@@ -55,13 +53,13 @@ TURNS_PER_SESSION = view(
     (*SERIES_FIELDS, f.SESSIONS, f.TURNS_MIN, f.TURNS_MEAN, f.TURNS_P50, f.TURNS_P90, f.TURNS_P99, f.TURNS_MAX),
 )  # fmt: skip
 TOKENIZERS_COMPARED = view(
-    "tokenizers_compared", "one workload counted by one tokenizer, another one beside it",
-    ("workload", "counting", "tokenizer", "other_tokenizer"),
-    (f.WORKLOAD, f.COUNTING, f.TOKENIZER, f.OTHER_TOKENIZER, f.CONTEXT_TOKENS_RATIO, f.REUSED_P50, f.OTHER_REUSED_P50,
-     f.P50_RATIO),
+    "tokenizers_compared", "one workload counted by two tokenizers",
+    ("workload", "counting", "reuse", "tokenizer", "other_tokenizer"),
+    (f.WORKLOAD, f.COUNTING, f.REUSE, f.TOKENIZER, f.OTHER_TOKENIZER, f.CONTEXT_TOKENS_RATIO, f.REUSED_P50,
+     f.OTHER_REUSED_P50, f.P50_RATIO),
 )  # fmt: skip
 WORKLOADS_COMPARED = view(
-    "workloads_compared", "one workload, another one beside it, counted alike",
-    ("tokenizer", "counting", "workload", "other_workload"),
-    (f.TOKENIZER, f.COUNTING, f.WORKLOAD, f.OTHER_WORKLOAD, f.REUSED_P50, f.OTHER_REUSED_P50, f.P50_RATIO),
+    "workloads_compared", "two workloads, counted alike",
+    ("tokenizer", "counting", "reuse", "workload", "other_workload"),
+    (f.TOKENIZER, f.COUNTING, f.REUSE, f.WORKLOAD, f.OTHER_WORKLOAD, f.REUSED_P50, f.OTHER_REUSED_P50, f.P50_RATIO),
 )  # fmt: skip

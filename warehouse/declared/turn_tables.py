@@ -5,7 +5,8 @@ from __future__ import annotations
 from warehouse.declared import fields as f
 from warehouse.declared.schema import Table
 
-SERIES = ("workload", "tokenizer", "counting")
+SERIES_FIELDS = (f.WORKLOAD, f.TOKENIZER, f.COUNTING, f.REUSE)
+SERIES = tuple(field.name for field in SERIES_FIELDS)
 SOURCES = Table(
     "sources",
     "one file fetched",
@@ -65,9 +66,7 @@ TURNS = Table(
     "one turn of one session, counted one way by one tokenizer",
     (*SERIES, "session_id", "turn_index"),
     (
-        f.WORKLOAD,
-        f.TOKENIZER,
-        f.COUNTING,
+        *SERIES_FIELDS,
         f.SESSION_ID,
         f.TURN_INDEX,
         f.CACHED_TOKENS,
@@ -82,7 +81,7 @@ PERCENTILES = Table(
     "percentiles",
     "one percentile of one metric",
     (*SERIES, "population", "block_tokens", "metric", "percentile"),
-    (f.WORKLOAD, f.TOKENIZER, f.COUNTING, f.POPULATION, f.BLOCK, f.METRIC, f.PERCENTILE, f.VALUE),
+    (*SERIES_FIELDS, f.POPULATION, f.BLOCK, f.METRIC, f.PERCENTILE, f.VALUE),
     partition_by=SERIES,
 )
 SUMMARY = Table(
@@ -90,9 +89,7 @@ SUMMARY = Table(
     "one workload counted one way by one tokenizer",
     SERIES,
     (
-        f.WORKLOAD,
-        f.TOKENIZER,
-        f.COUNTING,
+        *SERIES_FIELDS,
         f.SESSIONS,
         f.TURNS,
         f.FIRST_TURNS,

@@ -54,5 +54,5 @@ def _mode(path: Path) -> int | None:
 
 
 def _is_open_already(path: Path) -> bool:
-    """Whether a name such as /dev/stdout stands for something that is open; the shell may have it open on a file."""
+    """Whether a name such as /dev/stdout names something that is open; the shell may have it open on a file."""
     return _OPEN.match(os.path.abspath(path)) is not None  # noqa: PTH100 - links are not followed

@@ -27,7 +27,7 @@ def write_table(data: pa.Table, path: Path) -> None:
 
 
 def write_lake(table: Table, parts: Iterable[pa.Table], lake: Path, generation: int) -> list[Path]:
-    """Write a table into the lake; every column stands in every file.
+    """Write a table into the lake; every file has every column.
 
     Args:
         table: the declaration; its `partition_by` decides which rows share a file.

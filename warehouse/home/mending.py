@@ -33,7 +33,7 @@ def mend_note(folder: Path, real: Staging, sample: Staging) -> None:
     if product is not None:
         note = {**note_of(product), "report": "", "files": product.meta[CONTENTS]}
     else:
-        # Nothing tells what it holds: the next publication takes its place, and none but its own kind may.
+        # Its contents are unknown: the next publication replaces it, and only a run of the same kind may.
         note = dict.fromkeys(("warehouse", "report", "content"), "")
         note |= {"generation": number, "is_sample": not real.names(WAREHOUSE), "series": []}
     write_note(folder, note)

@@ -35,7 +35,7 @@ def _check_writable(home: Path) -> None:
 
 
 def check_links(home: Path) -> None:
-    """Raise KappaError where something stands in the place of a link that publishing swaps."""
+    """Raise KappaError where something else is in the place of a link that publishing swaps."""
     for link in (home / CURRENT, *(home / name for name in LINKS)):
         if link.exists() and not link.is_symlink():
             raise KappaError(

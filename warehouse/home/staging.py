@@ -1,4 +1,4 @@
-"""Products of single steps at rest, each built beside its place and put there by one rename.
+"""Products of single steps, each built in a draft folder and put in its place by one rename.
 
 A product is a folder `NAME/IDENTITY/` with files and a `meta.json`; `NAME/HEAD` names the newest. The identity is a
 hash of everything that the product depends on: a step whose inputs did not change finds its product and does nothing,
@@ -102,8 +102,8 @@ class Staging:
         Args:
             name: what the product is called.
             identity: a hash of everything that it depends on; by default that of `inputs`.
-            inputs: everything that it depends on, by name; it is noted, and what changed since the newest is told.
-            is_deep: note the sha256 of every file beside its size, as `reuse_whole` needs it; that reads every byte.
+            inputs: everything that it depends on, by name; noted, and a log line names what changed since then.
+            is_deep: note the sha256 of every file with its size, as `reuse_whole` needs it; that reads every byte.
         """
         place, identity = self.root / name, identity or identity_of(**inputs or {})
         self._tell_why(name, inputs or {})

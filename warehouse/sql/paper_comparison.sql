@@ -7,9 +7,9 @@ WITH full_sizes AS (
     FROM published p
     WHERE p.metric = 'records' AND p.statistic = 'count'
 ),
--- Only series with published figures; the others have nothing to compare with.
+-- Only series with published figures, which are of reuse `history`; the others have nothing to compare with.
 published_turns AS NOT MATERIALIZED (
-    SELECT * FROM turns SEMI JOIN published USING (workload, tokenizer, counting)
+    SELECT * FROM turns SEMI JOIN published USING (workload, tokenizer, counting) WHERE reuse = 'history'
 ),
 per_turn AS (
     SELECT *, 'all' AS population FROM published_turns
@@ -26,15 +26,16 @@ extremes AS (
         min(cached_tokens)::DOUBLE AS min_cached_tokens
     FROM per_turn GROUP BY ALL
 ),
+history AS (SELECT * FROM summary WHERE reuse = 'history'),
 measured AS (
     SELECT workload, tokenizer, counting, population, block_tokens, metric, 'p' || format('{:g}', percentile) AS statistic, value
-    FROM percentiles
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'cached_tokens', 'mean', cached_tokens_mean FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'prefill_tokens', 'mean', prefill_tokens_mean FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'pooled', pooled_kappa_ratio FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'mean', kappa_ratio_mean FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'sessions', 'count', sessions FROM summary
-    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'turns', 'count', turns FROM summary
+    FROM percentiles WHERE reuse = 'history'
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'cached_tokens', 'mean', cached_tokens_mean FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'prefill_tokens', 'mean', prefill_tokens_mean FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'pooled', pooled_kappa_ratio FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'kappa_ratio', 'mean', kappa_ratio_mean FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'sessions', 'count', sessions FROM history
+    UNION ALL SELECT workload, tokenizer, counting, 'all', 1, 'turns', 'count', turns FROM history
     UNION ALL SELECT workload, tokenizer, counting, population, 1, 'kappa_ratio', 'share_above_1000', share_above_1000 FROM extremes
     UNION ALL SELECT workload, tokenizer, counting, population, 1, 'cached_tokens', 'max', max_cached_tokens FROM extremes
     UNION ALL SELECT workload, tokenizer, counting, population, 1, 'cached_tokens', 'min', min_cached_tokens FROM extremes

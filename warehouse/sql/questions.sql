@@ -3,11 +3,11 @@
 -- The table `percentiles` at any block size. Name the metric and the series in WHERE: only these are read. Blocks move
 -- tokens from K to T, so K + T and the outputs come from the table, as does everything at the block sizes it has.
 CREATE MACRO percentiles_at(block) AS TABLE
-SELECT workload, tokenizer, counting, population, block_tokens, metric, percentile, value
+SELECT workload, tokenizer, counting, reuse, population, block_tokens, metric, percentile, value
 FROM percentiles_of_turns(block)
 WHERE metric IN ('cached_tokens', 'prefill_tokens', 'kappa_ratio') AND block_size(block) NOT IN (1, 16, 256)
 UNION ALL
-SELECT workload, tokenizer, counting, population, block_size(block), metric, percentile, value
+SELECT workload, tokenizer, counting, reuse, population, block_size(block), metric, percentile, value
 FROM percentiles
 WHERE block_tokens = CASE WHEN block_size(block) IN (1, 16, 256) THEN block_size(block) ELSE 1 END
     AND (block_size(block) IN (1, 16, 256) OR metric IN ('context_tokens', 'output_tokens'));
@@ -26,19 +26,19 @@ FROM (
         ELSE true END
 )
 SELECT
-    workload, tokenizer, counting,
+    workload, tokenizer, counting, reuse,
     count(*) AS turns,
     count(kappa_ratio > crit OR NULL) / nullif(count(crit), 0) AS memory_bound_turn_share,
     sum(CASE WHEN kappa_ratio > crit THEN tokens WHEN crit >= 0 THEN 0 END) / sum(tokens) AS memory_bound_token_share,
     sum(CASE WHEN kappa_ratio > crit THEN seconds WHEN crit >= 0 THEN 0 END) / sum(seconds) AS memory_bound_time_share,
     sum(cached_tokens) / sum(seconds) AS transfer_time_share
-GROUP BY workload, tokenizer, counting;
+GROUP BY workload, tokenizer, counting, reuse;
 
 -- The sessions of each series with the largest sum of K.
 CREATE MACRO heaviest_sessions(most) AS TABLE
 SELECT * FROM session_totals
 QUALIFY row_number() OVER (
-    PARTITION BY workload, tokenizer, counting ORDER BY cached_tokens_sum DESC, session_id
+    PARTITION BY workload, tokenizer, counting, reuse ORDER BY cached_tokens_sum DESC, session_id
 ) <= most;
 
 COMMENT ON MACRO TABLE percentiles_at IS 'percentiles of every series where K is rounded down to blocks of `block` tokens';

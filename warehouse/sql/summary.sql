@@ -1,6 +1,6 @@
 -- Totals and means of one series of turns. $turns: its Parquet file; $special, $is_sample: from the counting step.
 SELECT
-    workload, tokenizer, counting,
+    workload, tokenizer, counting, reuse,
     count(DISTINCT session_id) AS sessions,
     count(*) AS turns,
     count(*) FILTER (WHERE is_first_turn) AS first_turns,
@@ -14,4 +14,4 @@ SELECT
     $special::BIGINT AS special_token_messages,
     $is_sample::BOOLEAN AS is_sample
 FROM read_parquet($turns, hive_partitioning = false)
-GROUP BY workload, tokenizer, counting
+GROUP BY workload, tokenizer, counting, reuse

@@ -2,7 +2,7 @@
 CREATE VIEW text_against_chat AS
 WITH medians AS (
     SELECT workload, tokenizer, counting, value FROM percentiles
-    WHERE metric = 'kappa_ratio' AND population = 'reused' AND block_tokens = 1 AND percentile = 50
+    WHERE reuse = 'history' AND metric = 'kappa_ratio' AND population = 'reused' AND block_tokens = 1 AND percentile = 50
 )
 SELECT
     c.workload, c.tokenizer,
@@ -13,7 +13,7 @@ SELECT
     mt.value AS text_kappa_ratio_p50,
     mc.value AS chat_kappa_ratio_p50
 FROM summary c
-JOIN summary t ON c.workload = t.workload AND c.tokenizer = t.tokenizer AND t.counting = 'text'
+JOIN summary t ON c.workload = t.workload AND c.tokenizer = t.tokenizer AND t.counting = 'text' AND t.reuse = c.reuse
 LEFT JOIN medians mt ON mt.workload = c.workload AND mt.tokenizer = c.tokenizer AND mt.counting = 'text'
 LEFT JOIN medians mc ON mc.workload = c.workload AND mc.tokenizer = c.tokenizer AND mc.counting = 'chat'
-WHERE c.counting = 'chat'
+WHERE c.counting = 'chat' AND c.reuse = 'history'

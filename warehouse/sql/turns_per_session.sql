@@ -1,11 +1,11 @@
 -- The length of sessions in turns that were not rejected.
 CREATE VIEW turns_per_session AS
 WITH counted AS (
-    SELECT workload, tokenizer, counting, session_id, count(*) AS n FROM turns
-    GROUP BY workload, tokenizer, counting, session_id
+    SELECT workload, tokenizer, counting, reuse, session_id, count(*) AS n FROM turns
+    GROUP BY workload, tokenizer, counting, reuse, session_id
 )
 SELECT
-    workload, tokenizer, counting,
+    workload, tokenizer, counting, reuse,
     count(*) AS sessions,
     min(n) AS turns_min,
     sum(n) / count(*) AS turns_mean,
@@ -14,4 +14,4 @@ SELECT
     quantile_cont(n::DOUBLE, 0.99) AS turns_p99,
     max(n) AS turns_max
 FROM counted
-GROUP BY workload, tokenizer, counting
+GROUP BY workload, tokenizer, counting, reuse

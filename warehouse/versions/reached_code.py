@@ -17,13 +17,15 @@ from pathlib import Path
 from warehouse.versions.installed import ROOT, short_hash
 
 OURS = ("pipelines", "reports", "warehouse")
-# They keep a product, name it, tell of it or hash it, and decide no value in it. `warehouse.home.lake` writes values.
+# They keep a product, name it, tell of it or hash it; a value that they decide is an input by itself.
+# `warehouse.home.lake` writes values.
 _HOME = (
     "atomic", "contents", "generation", "home", "layout", "locks", "mending", "path_names", "preparing", "products",
     "publishing", "staging",
 )  # fmt: skip
 SILENT = {
-    "pipelines.io.progress", "pipelines.steps.inputs", "pipelines.steps.product_names", "warehouse.errors",
+    "pipelines.io.progress", "pipelines.steps.inputs", "pipelines.steps.product_names", "pipelines.workloads.known",
+    "warehouse.errors",
     "warehouse.masking", "warehouse.versions.installed", "warehouse.versions.reached_code",
     *(f"warehouse.home.{name}" for name in _HOME),
 }  # fmt: skip
@@ -86,7 +88,7 @@ class _Part:
 
     @cached_property
     def hash(self) -> str:
-        """12 hex digits over what it does: no comments, no texts that stand by themselves, as docstrings do."""
+        """12 hex digits over what it does: without comments and docstrings."""
         for one in self._nodes:
             if isinstance(one, _WITH_BODY):
                 one.body = [line for line in one.body if not _is_text(line)]
@@ -135,7 +137,7 @@ class _Module:
         return [*self.runs, *((_argument(part.node, keyword) if keyword else part) for part in parts)]
 
     def uses(self, name: str, parts: list[_Part]) -> Iterator[_Place]:
-        """Yield what these parts use, what a name that is only passed on stands for, and the folders on the way."""
+        """Yield what these parts use, what a name that is only passed on means, and the folders on the way."""
         if name in self.imported and name not in self.made:
             yield self.imported[name]
         package = self.name.rpartition(".")[0]

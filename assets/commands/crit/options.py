@@ -43,7 +43,17 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     question.add_argument("--new-tokens", metavar="T", type=int, help="new tokens of that turn, at least 1")
     question.add_argument("--workload", metavar="NAME", help="all turns of a workload that the home folder holds")
     question.add_argument(
-        "--counting", type=str.lower, choices=("text", "chat"), help="way of counting the workload (default: text)"
+        "--counting",
+        type=str.lower,
+        choices=("text", "chat", "logged"),
+        help="way of counting the workload (default: the first that it has)",
+    )
+    question.add_argument(
+        "--reuse",
+        type=str.lower,
+        choices=("history", "prefix", "reported"),
+        help="what K is: all said before in the session, blocks that any earlier request left, or what the server "
+        "reported (default: the first that the workload has)",
     )
     question.add_argument(
         "--chunk", metavar="C", type=int, default=1, help="tokens that are reused together, such as 256"

@@ -12,6 +12,7 @@ from assets.commands.crit.table import TURN as TURN_COLUMNS
 from assets.commands.crit.table import WORKLOAD as WORKLOAD_COLUMNS
 from pipelines.hardware import caveats
 from pipelines.hardware.questions.answer import CritAnswer, TurnAnswer, WorkloadAnswer
+from warehouse.declared.fields import HISTORY, LOGGED, PREFIX, REPORTED
 from warehouse.declared.formats import number, percent
 from warehouse.declared.formats import quantity as scaled
 
@@ -20,6 +21,11 @@ COST_MODELS = {
     "2n": "2 x active parameters a new token",
     "attention": "layers, one head, and attention over the cached context",
     "full": "the same, but never less than reading the weights once (batch of one)",
+}
+REUSE_WORDS = {
+    HISTORY: "K is the upper bound of reuse: everything said before is in host memory and nothing in the GPU's.",
+    PREFIX: "K is the leading blocks that an earlier request has left, in any session: the cache has no end.",
+    REPORTED: "K is what the server reported as cached, wherever it lay.",
 }
 
 
@@ -79,8 +85,12 @@ def _chunks(answer: A) -> str:
 
 def _workload_words(found: Sequence[WorkloadAnswer]) -> str:
     first, series = found[0], dict.fromkeys((answer.turns, answer.tokenizer) for answer in found)
-    counted = [f"{turns:,} turns, {first.counting} counted by {tokenizer}" for turns, tokenizer in series]
-    return f"{first.workload}: {'; '.join(counted)}{_chunks(first)}"
+    counted = [f"{turns:,} turns, {_counted_by(first.counting, tokenizer)}" for turns, tokenizer in series]
+    return f"{first.workload}: {'; '.join(counted)}, reuse {first.reuse}{_chunks(first)}"
+
+
+def _counted_by(counting: str, tokenizer: str) -> str:
+    return "token counts of the log" if counting == LOGGED else f"{counting} counted by {tokenizer}"
 
 
 def _turn_words(found: Sequence[TurnAnswer]) -> str:
@@ -167,12 +177,20 @@ def _legend(found: Sequence[A]) -> list[str]:
             "bound and the shares of a workload multiply kappa_M and kappa_HW as it rounded them."
         )
     if any(answer.is_tokenizer_proxy for answer in found):
-        lines.append("The model has another vocabulary; workloads are counted by llama-3.1 in its place.")
+        lines.append(_proxy_words(found))
     if any(isinstance(answer, WorkloadAnswer) for answer in found):
         lines.append("TTFT at p50 is that of one turn, which half of the turns do not exceed; p90 and p99 alike.")
-        lines.append(
-            "K is the upper bound of reuse: everything said before is in host memory and nothing in the GPU's."
-        )
+        lines += [f"reuse {name}: {REUSE_WORDS[name]}" for name in dict.fromkeys(_reuses(found))]
     if any(isinstance(answer, WorkloadAnswer) and answer.is_sample for answer in found):
         lines.append("sample: generated text, not the data set")
     return lines
+
+
+def _proxy_words(found: Sequence[A]) -> str:
+    if any(isinstance(answer, WorkloadAnswer) and answer.tokenizer == LOGGED for answer in found):
+        return "The tokens are those of the log, of whatever model it served; the model here may count others."
+    return "The model has another vocabulary; workloads are counted by llama-3.1 in its place."
+
+
+def _reuses(found: Sequence[A]) -> list[str]:
+    return [answer.reuse for answer in found if isinstance(answer, WorkloadAnswer)]

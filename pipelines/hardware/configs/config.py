@@ -39,8 +39,17 @@ _HARMLESS = re.compile(
     r"experts_per_token|image_token_index|.*(vision|image|audio|video).*|for_llm_class|expert_dtype|.*_head_pad.*|"
     r"rope_interleave|indexer_rope_interleave|qk_head_dim|num_logits_to_keep|max_window_layers|head_type|rotary_dim|"
     r"moe_router_dtype|layer_scale|"
-    r"use_bidirectional_attention|quantization_config|.*_dropout"
+    r"use_bidirectional_attention|.*_dropout"
 )
+
+
+class Quantisation(BaseModel):
+    """How the weights of a checkpoint are stored; keys that only a loader needs are ignored."""
+
+    model_config = ConfigDict(frozen=True)
+
+    quant_method: Annotated[str, Field(max_length=64)] = ""
+    quant_algo: Annotated[str, Field(max_length=64)] = ""
 
 
 class Config(BaseModel):
@@ -63,6 +72,8 @@ class Config(BaseModel):
     use_qk_norm: bool = False
     attn_output_gate: bool | None = None
     attn_type_list: list[int] | None = None
+
+    quantization_config: Quantisation | None = None
 
     layer_types: list[str] | None = None
     sliding_window: Some | None = None

@@ -23,8 +23,9 @@ from pipelines.hardware.configs.parameters import (
     linear_widths,
 )
 from pipelines.hardware.entities import Model
-from warehouse.formulas import attention, kappa
-from warehouse.hardware_rows.shapes import broken_shape, indexer_bytes
+from warehouse.declared.hardware_fields import WEIGHT_DTYPES
+from warehouse.hardware_rows.shapes import broken_shape
+from warehouse.hardware_rows.worked_out import completed, figures
 
 # The confidence of a row that was computed from a config.json for one question.
 CONFIG = "config"
@@ -56,7 +57,6 @@ def model_of(config: Config, name: str, repo_id: str, source: str) -> Model:
     broken = broken_shape(values)
     if broken:
         raise not_understood(name, f"{broken[0]} of its shape: {broken[1]}")
-    flops = kappa.flops_per_token(values["active_params"])
     note = f"counted from the keys of its config.json, model_type {config.model_type}"
     about: dict[str, Any] = {
         "model": name,
@@ -66,7 +66,7 @@ def model_of(config: Config, name: str, repo_id: str, source: str) -> Model:
         "confidence": CONFIG,
         "source": source,
     }
-    return Model(**about, **values, flops_per_token=flops)
+    return Model(**about, **values, **figures(values))
 
 
 def _why_not(config: Config, family: Family, kinds: list[str] | None) -> str:
@@ -100,30 +100,21 @@ def _why_not(config: Config, family: Family, kinds: list[str] | None) -> str:
 
 def _values(config: Config, family: Family, kinds: list[str], parameters: Parameters) -> dict[str, Any]:
     is_latent = config.kv_lora_rank is not None
-    heads, kv_heads = config.num_attention_heads, 1 if is_latent else kv_heads_of(config)
-    rope, rank = config.qk_rope_head_dim or 0, config.kv_lora_rank or 0
+    rope = config.qk_rope_head_dim or 0
     width = (config.qk_nope_head_dim or 0) + rope if is_latent else head_dim_of(config, family)
-    value = config.v_head_dim or width if is_latent else width
-    full, sliding, linear = kinds.count(FULL), kinds.count(SLIDING) + kinds.count(CHUNKED), kinds.count(LINEAR)
-    window = (
-        (config.attention_chunk_size if CHUNKED in kinds else config.sliding_window or family.default_window)
-        if sliding
-        else None
-    )
-    a_token = kappa.gqa_kv_bytes_per_token(1, kv_heads, width, value, 2)
-    growing = full * (kappa.mla_kv_bytes_per_token(1, rank, rope, 2) if is_latent else a_token)
+    sliding, linear = kinds.count(SLIDING) + kinds.count(CHUNKED), kinds.count(LINEAR)
+    window = config.attention_chunk_size if CHUNKED in kinds else config.sliding_window or family.default_window
     vocabulary = _VOCABULARIES.get(config.vocab_size)
     index_width = config.index_head_dim if config.index_n_heads else None
-    kind = _attention(kinds, is_latent=is_latent, has_indexer=index_width is not None)
-    return {
-        "attention": kind,
+    full = kinds.count(FULL)
+    shape = {
+        "attention": _attention(kinds, is_latent=is_latent, has_indexer=index_width is not None),
         "total_params": parameters.total,
         "active_params": parameters.active,
         "layers": len(kinds),
-        "heads": heads,
-        "kv_heads": kv_heads,
+        "heads": config.num_attention_heads,
+        "kv_heads": 1 if is_latent else kv_heads_of(config),
         "head_dim": width,
-        "kv_bytes_per_token": None if "+" in kind else float(growing),
         "max_context_tokens": config.max_position_embeddings,
         "tokenizer": vocabulary or _PROXY,
         "is_tokenizer_proxy": vocabulary is None,
@@ -135,38 +126,36 @@ def _values(config: Config, family: Family, kinds: list[str], parameters: Parame
         "full_attention_layers": full,
         "sliding_layers": sliding,
         "linear_layers": linear,
-        "sliding_window_tokens": window,
-        "v_head_dim": value,
+        "kv_shared_layers": None,
+        "sliding_window_tokens": window if sliding else None,
+        "sliding_kv_heads": None,
+        "sliding_head_dim": None,
+        "v_head_dim": config.v_head_dim or width if is_latent else width,
         "kv_lora_rank": config.kv_lora_rank,
-        "qk_rope_head_dim": config.qk_rope_head_dim if is_latent else None,
-        "marginal_kv_bytes_per_token": float(growing),
-        "marginal_fp8_kv_bytes_per_token": None,
-        "fixed_state_bytes": int(sliding * a_token * (window or 0)) + linear * _state_bytes(config),
-        "indexer_bytes_per_token": int(indexer_bytes(full, index_width)) if index_width else 0,
-        "index_heads": config.index_n_heads,
+        "qk_rope_head_dim": rope if is_latent else None,
+        "linear_key_heads": config.linear_num_key_heads if linear else None,
+        "linear_key_head_dim": config.linear_key_head_dim if linear else None,
+        "linear_value_heads": config.linear_num_value_heads if linear else None,
+        "linear_value_head_dim": config.linear_value_head_dim if linear else None,
+        "linear_conv_kernel": config.linear_conv_kernel_dim if linear else None,
+        "index_layers": full if index_width else None,
+        "index_heads": config.index_n_heads if index_width else None,
         "index_head_dim": index_width,
         "index_picked_tokens": config.index_topk if index_width else None,
-        "attention_flops_per_token_pair": int(attention.attention_flops_per_pair(full, heads, width, value)),
-        "sliding_attention_flops_per_token_pair": int(attention.attention_flops_per_pair(sliding, heads, width, value)),
-        "absorbed_attention_flops_per_token_pair": int(attention.absorbed_flops_per_pair(full, heads, rank, rope))
-        if is_latent
-        else None,
-        "mla_upprojection_flops_per_cached_token": int(
-            attention.upprojection_flops_per_token(full, heads, rank, width - rope, value)
-        )
-        if is_latent
-        else None,
+        "hidden_size": config.hidden_size,
+        "weight_dtype": _weight_dtype(config),
     }
+    return completed(shape)
+
+
+def _weight_dtype(config: Config) -> str | None:
+    """Return the format of a quantised checkpoint, None for bf16 and for a format that has no row."""
+    stored = config.quantization_config
+    named = f"{stored.quant_method} {stored.quant_algo}".lower() if stored else ""
+    return next((dtype for dtype in WEIGHT_DTYPES if dtype in named), None)
 
 
 def _attention(kinds: list[str], *, is_latent: bool, has_indexer: bool) -> str:
     end = {CHUNKED: "+chunked", SLIDING: "+swa", LINEAR: "+linear"}
     varying = next((end[kind] for kind in kinds if kind in end), "+indexer" if has_indexer else "")
     return ("mla" if is_latent else "gqa") + varying
-
-
-def _state_bytes(config: Config) -> int:
-    """Return bytes of a layer of a gated delta net: its state in fp32, and in bf16 what its convolution keeps."""
-    keys, values = linear_widths(config)
-    state = values * (config.linear_key_head_dim or 0) * 4
-    return state + (2 * keys + values) * ((config.linear_conv_kernel_dim or 1) - 1) * 2

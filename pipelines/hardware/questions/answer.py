@@ -110,6 +110,7 @@ class Series:
     workload: str
     tokenizer: str
     counting: str
+    reuse: str
 
 
 @dataclass(frozen=True, kw_only=True)

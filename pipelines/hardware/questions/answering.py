@@ -17,7 +17,6 @@ from pipelines.hardware.questions.answer import (
     Asked,
     Extras,
     Origins,
-    Series,
     Tier,
     TurnAnswer,
     WorkloadAnswer,
@@ -29,6 +28,7 @@ from pipelines.hardware.ratios import paper_ratios, printed_kappa_hw
 from pipelines.hardware.served import Served, fitted, serve
 from pipelines.hardware.what_if import Setting, TurnCosts, known_cost_models, turn_answer
 from pipelines.hardware.workload_answers import workload_answer
+from warehouse.declared.fields import LOGGED
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.formulas import kappa, kv_bytes, serving
 
@@ -247,9 +247,9 @@ def _workload(
     question: OneQuestion, sources: Sources, case: Case, setting: Setting, turns: WorkloadTurns
 ) -> WorkloadAnswer:
     found = workload_answer(setting, turns.cached_tokens, turns.prefill_tokens, question.chunk_tokens)
-    counting = question.counting or "text"
-    series = Series(workload=turns.workload, tokenizer=case.model.tokenizer, counting=counting)
-    parts = (_about(question, sources, case), series, found, case.tier, case.origins)
+    about = _about(question, sources, case)
+    about = replace(about, is_tokenizer_proxy=about.is_tokenizer_proxy or turns.series.tokenizer == LOGGED)
+    parts = (about, turns.series, found, case.tier, case.origins)
     return _joined(WorkloadAnswer, *parts, warnings=_warnings(question, sources, case), is_sample=turns.is_sample)
 
 

@@ -92,6 +92,7 @@ def _together(question: OneQuestion) -> tuple[tuple[bool, str, str], ...]:
             "only the physical basis takes a share of the dense peak",
         ),
         (question.counting is not None and not question.workload, "--counting needs --workload", "there is none"),
+        (question.reuse is not None and not question.workload, "--reuse needs --workload", "there is none"),
     )
 
 

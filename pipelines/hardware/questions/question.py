@@ -34,7 +34,8 @@ class CritQuestion:
         cached_tokens: K of a turn, with `new_tokens`.
         new_tokens: T of a turn, at least 1.
         workload: A workload of the home folder, with all of its turns.
-        counting: Way of counting the workload; None for text.
+        counting: Way of counting the workload; None for the first of text, chat, logged that it has.
+        reuse: What K is; None for the first of history, prefix, reported that the workload has.
         chunk_tokens: Reuse granularity in tokens.
         cost_model: The cost model of t_GPU; None for every known one.
         tier: Slower link to the part of the cache in `tier_share`.
@@ -66,6 +67,7 @@ class CritQuestion:
     new_tokens: int | None = None
     workload: str | None = None
     counting: str | None = None
+    reuse: str | None = None
     chunk_tokens: int = 1
     cost_model: str | None = None
     tier: str | None = None

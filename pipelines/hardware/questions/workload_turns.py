@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pipelines.hardware.entities import known
+from pipelines.hardware.questions.answer import Series
 from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.questions.question import OneQuestion
 from warehouse.database.engine import fetch, read_only
+from warehouse.declared.fields import COUNTINGS, LOGGED, REUSES
+from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
 
 Ints = npt.NDArray[np.int64]
@@ -19,34 +23,52 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class WorkloadTurns:
-    """K and T of every turn of a workload, each of shape (turns,), and whether its text is generated."""
+    """K and T of every turn of a series, each of shape (turns,), and whether its text is generated."""
 
-    workload: str
+    series: Series
     cached_tokens: Ints
     prefill_tokens: Ints
     is_sample: bool
 
 
 def read_turns(database: Path, question: OneQuestion, tokenizer: str) -> WorkloadTurns:
-    """Return K and T of every turn of the workload in a warehouse.
+    """Return K and T of every turn of the workload in a warehouse, of the series that the question asks about.
 
     Raises:
-        KappaError: the file is no database, or lacks the workload, counting or tokenizer.
+        KappaError: the file is no database, or lacks the workload, counting, reuse or tokenizer.
     """
-    counting = question.counting or "text"
     with read_only(database) as connection:
-        samples = {row["workload"]: row["is_sample"] for row in fetch(connection, "FROM summary").to_pylist()}
-        workload = known_name("workload", known(question.workload), samples)
-        query = (
-            "SELECT cached_tokens, prefill_tokens FROM turns WHERE workload = $w AND tokenizer = $t AND counting = $c"
-        )
-        table = fetch(connection, query, {"w": workload, "t": tokenizer, "c": counting})
-    if not table.num_rows:
-        raise KappaError(
-            f"{workload} has no turns counted as {counting} by {tokenizer}",
-            "the home folder does not hold them",
-            f"run `kappa run --workload {workload} --tokenizer {tokenizer}`",
-            code=ErrorCode.NOT_BUILT,
-        )
+        summary = fetch(connection, "FROM summary").to_pylist()
+        workload = known_name("workload", known(question.workload), {row["workload"] for row in summary})
+        found = _series(question, [row for row in summary if row["workload"] == workload], tokenizer)
+        if found is None:
+            raise _no_turns(question, workload, tokenizer)
+        series = Series(**{name: found[name] for name in SERIES})
+        where = " AND ".join(f"{name} = ${name}" for name in SERIES)
+        query = f"SELECT cached_tokens, prefill_tokens FROM turns WHERE {where}"  # noqa: S608 - declared names
+        table = fetch(connection, query, asdict(series))
     cached, prefill = (table[name].to_numpy() for name in ("cached_tokens", "prefill_tokens"))
-    return WorkloadTurns(workload, cached, prefill, samples[workload])
+    return WorkloadTurns(series, cached, prefill, found["is_sample"])
+
+
+def _series(question: OneQuestion, summary: list[dict[str, Any]], tokenizer: str) -> dict[str, Any] | None:
+    """Return the row of `summary` asked about: of several the first reuse, then the first counting, as declared."""
+    asked = {"counting": question.counting, "reuse": question.reuse}
+    fits = [
+        row
+        for row in summary
+        if row["tokenizer"] in (tokenizer, LOGGED) and all(row[n] == asked[n] for n in asked if asked[n] is not None)
+    ]
+    reuses = list(REUSES)
+    return min(fits, key=lambda r: (reuses.index(r["reuse"]), COUNTINGS.index(r["counting"])), default=None)
+
+
+def _no_turns(question: OneQuestion, workload: str, tokenizer: str) -> KappaError:
+    how = f" counted as {question.counting}" if question.counting else ""
+    how += f" with reuse {question.reuse}" if question.reuse else ""
+    return KappaError(
+        f"{workload} has no turns{how} by {tokenizer}",
+        "the home folder does not hold them",
+        f"run `kappa run --workload {workload} --tokenizer {tokenizer}`",
+        code=ErrorCode.NOT_BUILT,
+    )

@@ -7,13 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipelines.hardware.ratios import hardware_tables
+from pipelines.steps.product_names import home_of
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder
 from warehouse.home.staging import Staging
 
 
 def user_rows(staging: Staging) -> Path:
     """Return the folder of the user's own rows, in the home folder that the products rest in."""
-    return user_folder(staging.root.parents[1])
+    return user_folder(home_of(staging))
 
 
 def hardware(staging: Staging) -> dict[str, pa.Table]:

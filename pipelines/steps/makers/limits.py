@@ -12,6 +12,7 @@ from pipelines.hardware.ratios import hardware_tables
 from pipelines.steps.makers.hardware import user_rows
 from pipelines.steps.series import some
 from pipelines.steps.turn_products import TURNS_FILE
+from warehouse.declared.turn_tables import SERIES
 from warehouse.hardware_rows.rows import FOLDER, load_reference
 from warehouse.home.products import Product
 from warehouse.home.staging import Staging
@@ -24,7 +25,7 @@ def boundness_rows(staging: Staging, parts: list[Product]) -> pa.Table:
     tables = []
     for part in some(parts):
         turns = pq.read_table(part.file(TURNS_FILE), columns=["cached_tokens", "prefill_tokens"])
-        names = {name: part.meta[name] for name in ("workload", "tokenizer", "counting")}
+        names = {name: part.meta[name] for name in SERIES}
         tables.append(boundness([turns], **names, hardware=hardware, headlines=headlines))
     return pa.concat_tables(tables)
 
@@ -37,6 +38,6 @@ def design_question_rows(staging: Staging, parts: list[Product]) -> pa.Table:
     tables = []
     for part in some(parts):
         turns = pq.read_table(part.file(TURNS_FILE), columns=["cached_tokens", "prefill_tokens"])
-        names = {name: part.meta[name] for name in ("workload", "tokenizer", "counting")}
+        names = {name: part.meta[name] for name in SERIES}
         tables.append(design_questions([turns], **names, sources=sources, models=models))
     return pa.concat_tables(tables)

@@ -59,9 +59,9 @@ def turns_of(workload: str, tokenizer: str, turns: Turns, counting: str = "text"
     return TURNS.rows(
         [
             {
-                "workload": workload, "tokenizer": tokenizer, "counting": counting, "session_id": "s", "turn_index": i,
-                "cached_tokens": k, "prefill_tokens": t, "output_tokens": output, "kappa_ratio": k / t,
-                "is_first_turn": i == 0,
+                "workload": workload, "tokenizer": tokenizer, "counting": counting, "reuse": "history",
+                "session_id": "s", "turn_index": i, "cached_tokens": k, "prefill_tokens": t,
+                "output_tokens": output, "kappa_ratio": k / t, "is_first_turn": i == 0,
             }
             for i, (k, t, output) in enumerate(turns)
         ]
@@ -126,7 +126,7 @@ def build(folder: Path, made: Made) -> Path:
         put("percentiles", percentiles_of(path))
         put("summary", summary_of(path, special_token_messages=0, is_sample=made.is_sample))
         batch = {name: table[name].to_numpy() for name in ("cached_tokens", "prefill_tokens")}
-        names = {"workload": workload, "tokenizer": tokenizer, "counting": counting}
+        names = {"workload": workload, "tokenizer": tokenizer, "counting": counting, "reuse": "history"}
         if turns:
             put("boundness", boundness([batch], **names, hardware=hardware, headlines=headlines))
         if made.is_asked:
@@ -691,7 +691,7 @@ def test_cost_models_stand_side_by_side(real: Report) -> None:
     assert shown == {key: expected[key] for key in shown}
     # Reading 139e9 bytes of weights at 3.35e12 a second takes 42 ms, and 1,000 x 327,680 / 54.4e9 is 6.0 ms
     assert (shown["sharegpt", "llama-3.1-70b", "2n"], shown["sharegpt", "llama-3.1-70b", "full"]) == ("50.0 %", "0 %")
-    for text in ("The headlines stand on cost_model 2n.", "for a batch of one", "attention of the new tokens over"):
+    for text in ("The headlines use cost_model 2n.", "for a batch of one", "attention of the new tokens over"):
         assert text in real.html
 
 

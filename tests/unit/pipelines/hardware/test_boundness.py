@@ -33,7 +33,7 @@ def run(
         {"cached_tokens": np.array(part)[:, 0], "prefill_tokens": np.array(part)[:, 1]}
         for part in (turns[i : i + batch] for i in range(0, len(turns), batch))
     ]
-    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text"}
+    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text", "reuse": "history"}
     table = boundness(batches, **names, hardware=hardware, headlines=load_reference("headlines"))
     return table.filter(pc.is_valid(table["kappa_crit"]))
 
@@ -176,7 +176,7 @@ def test_context_limit_is_exclusive(hardware: dict[str, pa.Table]) -> None:
 def test_table_is_sorted_out_and_typed(hardware: dict[str, pa.Table]) -> None:
     """Declared schema, unique key, record batches as input."""
     batch = pa.record_batch({"cached_tokens": pa.array([1, 2]), "prefill_tokens": pa.array([3, 4])})
-    names = {"workload": "w", "tokenizer": "qwen3", "counting": "chat"}
+    names = {"workload": "w", "tokenizer": "qwen3", "counting": "chat", "reuse": "history"}
     table = boundness([batch], **names, hardware=hardware, headlines=load_reference("headlines"))
     assert table.schema.equals(BOUNDNESS.arrow_schema)
     keys = {tuple(row[column] for column in BOUNDNESS.key) for row in table.to_pylist()}

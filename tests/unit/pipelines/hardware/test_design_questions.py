@@ -20,7 +20,7 @@ MODELS = ["llama-3.1-70b", "qwen3-235b-a22b", "deepseek-v3", "gpt-oss-120b"]
 def run(turns: list[tuple[int, int]], tokenizer: str = "llama-3.1") -> list[dict[str, Any]]:
     """Return the rows of (K, T) pairs."""
     batch = {"cached_tokens": np.array([k for k, _ in turns]), "prefill_tokens": np.array([t for _, t in turns])}
-    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text"}
+    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text", "reuse": "history"}
     return list(design_questions([batch], **names, sources=SOURCES, models=MODELS).to_pylist())
 
 

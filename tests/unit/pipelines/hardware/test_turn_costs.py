@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipelines.hardware import costs
 from pipelines.hardware.boundness import boundness
 from pipelines.hardware.costs import Machine
-from pipelines.hardware.entities import Model, Pair
+from pipelines.hardware.entities import Model, Pair, typed
 from pipelines.hardware.machines import machine_of, read_sources
 from pipelines.hardware.ratios import hardware_tables
 from pipelines.hardware.what_if import Setting
@@ -44,7 +44,7 @@ def models() -> Mapping[str, Model]:
 def run(turns: list[tuple[int, int]], hardware: dict[str, pa.Table], tokenizer: str = "llama-3.1") -> pa.Table:
     """Return `boundness` of (K, T) pairs."""
     batch = {"cached_tokens": np.array(turns)[:, 0], "prefill_tokens": np.array(turns)[:, 1]}
-    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text"}
+    names = {"workload": "w", "tokenizer": tokenizer, "counting": "text", "reuse": "history"}
     return boundness([batch], **names, hardware=hardware, headlines=load_reference("headlines"))
 
 
@@ -155,7 +155,7 @@ def test_a_model_with_a_window_gets_rows_by_its_own_formula(hardware: dict[str, 
     extra = {"model": "gpt-oss-120b", "accelerator": None, "link": None, "basis": None}
     headlines = pa.Table.from_pylist([*load_reference("headlines").to_pylist(), extra])
     batch = {"cached_tokens": np.array([100, 100_000]), "prefill_tokens": np.array([10, 10])}
-    names = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text"}
+    names = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text", "reuse": "history"}
     rows = boundness([batch], **names, hardware=hardware, headlines=headlines).to_pylist()
     ours = [row for row in rows if row["model"] == "gpt-oss-120b" and row["cost_model"] == "2n"]
     row = next(row for row in ours if (row["accelerator"], row["block_tokens"]) == ("h100-sxm", 1))
@@ -167,15 +167,18 @@ def test_a_model_with_a_window_gets_rows_by_its_own_formula(hardware: dict[str, 
 
 
 def test_no_model_is_silently_absent(hardware: dict[str, pa.Table]) -> None:
-    """Each model has rows but those known second-hand alone; one without kappa_crit has them at block 1."""
-    models = [row for row in hardware["models"].to_pylist() if row["confidence"] != "secondary"]
+    """Each first-hand model with parameters has rows; one without kappa_crit has them at block 1."""
+    models = [
+        row for row in hardware["models"].to_pylist() if row["active_params"] and row["confidence"] != "secondary"
+    ]
     for tokenizer in ("llama-3.1", "qwen3"):
         rows = run([(1000, 10), (50_000, 30)], hardware, tokenizer).to_pylist()
         names = {row["model"] for row in models if row["tokenizer"] == tokenizer}
         assert names <= {row["model"] for row in rows}
         varying = {row["model"] for row in models if row["kv_bytes_per_token"] is None} & names
         assert {row["block_tokens"] for row in rows if row["model"] in varying} == {1}
-        for name in varying:
+        complete = {row["model"] for row in models if not costs.unknown(typed(Model, [row])[0], "attention")}
+        for name in varying & complete:
             assert {row["cost_model"] for row in rows if row["model"] == name} == {"2n", "attention", "full"}
 
 

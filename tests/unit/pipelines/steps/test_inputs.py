@@ -160,7 +160,7 @@ def test_the_log_names_what_changed(
     assert told() == [
         "conversations/sharegpt is made again: files changed",
         f"{name} is made again: conversations changed",
-        "turns/sharegpt/llama-3.1/text is made again: counts changed",
+        "turns/sharegpt/llama-3.1/text/history is made again: counts changed",
     ]
     monkeypatch.setattr(inputs, "library_version", lambda library: f"2 of {library}")
     lab.turns("sharegpt", revision="r2")

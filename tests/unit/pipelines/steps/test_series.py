@@ -35,14 +35,14 @@ from warehouse.home.staging import Staging
 Chat = Callable[..., dict[str, Any]]
 # Where the texts "a word", "yy" and "x" begin and end: 0, 6, 8, 9.
 _ENDS = b"".join(number.to_bytes(8, "little") for number in (0, 6, 8, 9))
-SERIES = turns_name("sharegpt", "llama-3.1", "text")
+SERIES = turns_name("sharegpt", "llama-3.1", "text", "history")
 
 
 def turn_rows(staging: Staging, name: str = SERIES) -> list[tuple[Any, ...]]:
     """Return (session, turn_index, K, T, output, is_first_turn) of each turn."""
     table = pq.read_table(staging.require(name).file(TURNS_FILE))
     assert violations(TURNS, table) == []
-    assert not any(turn_violations(table, workload(name.split("/")[1]).kind, "text").values())
+    assert not any(turn_violations(table, workload(name.split("/")[1]).kind, "text", "history").values())
     columns = ("session_id", "turn_index", "cached_tokens", "prefill_tokens", "output_tokens", "is_first_turn")
     return [tuple(row[column] for column in columns) for row in table.to_pylist()]
 
@@ -78,7 +78,7 @@ def test_documents_from_files_to_turns(lab: Any) -> None:  # noqa: ANN401 - conf
     files[1] = [{"Context": "G", "Question": "qq"}]
     lab.put("finqa", *files)
     lab.turns("finqa")
-    found = [row[1:] for row in turn_rows(lab.staging, turns_name("finqa", "llama-3.1", "text"))]
+    found = [row[1:] for row in turn_rows(lab.staging, turns_name("finqa", "llama-3.1", "text", "history"))]
     # K = 9; the empty question takes one token of the document: (8, 1); K = 1 for G
     assert found == [
         (0, 9, 2, None, True), (1, 8, 1, None, False), (2, 9, 4, None, False), (0, 1, 2, None, True)

@@ -131,8 +131,8 @@ def test_older_turns_are_left_out(full: Any, chat: Chat, caplog: pytest.LogCaptu
     full.turns("sharegpt", "llama-3.1", revision="r2")
     found = [product.name for product in series(full.staging)]
     # qwen3 was counted on the older state
-    assert found == ["turns/sharegpt/llama-3.1/text", "turns/finqa/llama-3.1/text"]
-    assert "turns/sharegpt/qwen3/text is left out" in caplog.text
+    assert found == ["turns/sharegpt/llama-3.1/text/history", "turns/finqa/llama-3.1/text/history"]
+    assert "turns/sharegpt/qwen3/text/history is left out" in caplog.text
     assert {row["tokenizer"] for row in staged(full, "summary")} == {"llama-3.1"}
 
 

@@ -29,7 +29,7 @@ def record(*messages: object, name: object = "a") -> dict[str, Any]:
     [
         (("human", "user"), USER),
         (("gpt", "assistant", "chatgpt", "bing", "bard", "model"), ASSISTANT),
-        (("system",), SYSTEM),
+        (("system", "developer"), SYSTEM),
         (("tool", "function", "observation"), TOOL),
     ],
 )
@@ -37,8 +37,8 @@ def test_roles(names: tuple[str, ...], role: int) -> None:
     """Every name of docs/turns.md has its role, and no other name is known."""
     parsed = parse_chat(record(*({"from": name, "value": "x"} for name in names)))
     assert parsed.roles == [role] * len(names)
-    # 2 + 6 + 1 + 3
-    assert len(ROLES) == 12
+    # 2 + 6 + 2 + 3
+    assert len(ROLES) == 13
 
 
 def test_other_keys_are_ignored() -> None:

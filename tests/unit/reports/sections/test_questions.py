@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from reports.data import ReportData
+from reports.data import ReportData, Shown
 from reports.figures import questions as figure_questions
 from reports.figures.style import theme
 from reports.markdown import markdown
@@ -43,6 +43,7 @@ def data_of(**rows: Any) -> ReportData:  # noqa: ANN401 - a row's values are of 
         )
     }  # fmt: skip
     given = {"tokenizer": "llama-3.1", "counting": "text", "models": models, "histograms": {}, "template_tokens": {}}
+    given["shown"] = {"w": Shown("text", "history")}
     return ReportData(**(empty | given | rows))
 
 
@@ -145,7 +146,8 @@ def last_line(text: Text) -> Bbox:
 
 def bound(cost_model: str, share: float, model: str = "a-7b") -> Row:
     """Return a row of `boundness` of workload w."""
-    names = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text", "model": model, "cost_model": cost_model}
+    names = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text", "reuse": "history", "model": model}
+    names |= {"cost_model": cost_model}
     return names | HARDWARE | {"memory_bound_turn_share": share, "transfer_time_share": share / 2}
 
 

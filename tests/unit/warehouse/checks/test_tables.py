@@ -102,7 +102,7 @@ def test_another_schema() -> None:
 
 def values(*found: float, metric: str = "kappa_ratio", population: str = "all") -> list[dict[str, Any]]:
     """Return rows of `percentiles` with these values at 1, 2, 3, ... %."""
-    series = {"workload": "w", "tokenizer": "t", "counting": "text", "block_tokens": 1}
+    series = {"workload": "w", "tokenizer": "t", "counting": "text", "reuse": "history", "block_tokens": 1}
     kind = series | {"population": population, "metric": metric}
     return [kind | {"percentile": float(n), "value": value} for n, value in enumerate(found, 1)]
 

@@ -57,8 +57,8 @@ def replaced(turns: pa.Table, column: str, values: list[Any]) -> pa.Table:
 def test_by_hand(turns_table: Callable[..., pa.Table], kind: str, rows: Rows) -> None:
     """The design's examples hold in any order of rows, and no turns break nothing."""
     for order in (rows, rows[::-1], rows[3:] + rows[:3], []):
-        found = turn_violations(turns_table(order), kind, "text")
-        assert found == {rule.name: [] for rule in rules_of(kind, "text")}
+        found = turn_violations(turns_table(order), kind, "text", "history")
+        assert found == {rule.name: [] for rule in rules_of(kind, "text", "history")}
 
 
 # Each plants one turn in a session of its own, or in the place of the last one.
@@ -86,7 +86,7 @@ def test_one_bad_row(
     rows = [*(CHATS if kind == "chat" else DOCUMENTS), planted]
     for order in (rows, rows[::-1]):
         turns = replaced(turns_table(order), "counting", [counting] * len(rows))
-        assert broken(turn_violations(turns, kind, counting)) == {rule: [planted[:2]]}
+        assert broken(turn_violations(turns, kind, counting, "history")) == {rule: [planted[:2]]}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,7 +106,7 @@ def test_one_bad_ratio(
     """A ratio that is not finite, or off by a billionth, is found by kind and counting alike."""
     rows = [("a", 1, 10, 2, 1), ("b", 1, 2**40 + 1, 3, 0)]
     turns = replaced(turns_table(rows), "kappa_ratio", [ratio, (2**40 + 1) / 3])
-    assert broken(turn_violations(turns, kind, counting)) == {rule: [("a", 1)] for rule in rules}
+    assert broken(turn_violations(turns, kind, counting, "history")) == {rule: [("a", 1)] for rule in rules}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -117,24 +117,24 @@ def test_cached_below_context(turns_table: Callable[..., pa.Table], kind: str, c
     turns = turns_table([("a", 1, 5, 2, 1), ("b", 1, 7, 2, 1)])
     turns = replaced(replaced(turns, "cached_tokens", [k, 7]), "prefill_tokens", [t, 2])
     turns = replaced(turns, "kappa_ratio", [k / t if t else 0.0, 3.5])
-    found = broken(turn_violations(turns, kind, counting))
+    found = broken(turn_violations(turns, kind, counting, "history"))
     assert found["cached_below_context"] == [("a", 1)]
 
 
 def test_chat_keeps_no_sums(turns_table: Callable[..., pa.Table]) -> None:
     """By `chat` a template may drop earlier text, so context may shrink, and a document's K may differ."""
     rows = turns_table([("a", 0, 0, 30, 2), ("a", 1, 5, 10, 4)])
-    assert broken(turn_violations(rows, "chat", "chat")) == {}
-    assert broken(turn_violations(rows, "documents", "chat")) == {}
+    assert broken(turn_violations(rows, "chat", "chat", "history")) == {}
+    assert broken(turn_violations(rows, "documents", "chat", "history")) == {}
     # 30 + 2 are before turn 1
-    assert broken(turn_violations(rows, "chat", "text")) == {"context_grows": [("a", 1)]}
+    assert broken(turn_violations(rows, "chat", "text", "history")) == {"context_grows": [("a", 1)]}
 
 
 def test_a_document_is_there_at_its_first_question(turns_table: Callable[..., pa.Table]) -> None:
     """The first question finds the document cached; a first request of a chat finds nothing."""
     rows = turns_table([("a", 0, 4, 3, None)])
-    assert broken(turn_violations(rows, "documents", "text")) == {}
-    assert broken(turn_violations(rows, "chat", "text")) == {"first_turn": [("a", 0)]}
+    assert broken(turn_violations(rows, "documents", "text", "history")) == {}
+    assert broken(turn_violations(rows, "chat", "text", "history")) == {"first_turn": [("a", 0)]}
 
 
 def test_every_rule_is_planted() -> None:
@@ -153,7 +153,12 @@ def test_whatever_is_derived_holds(sessions: list[list[tuple[bool, int]]]) -> No
     tokens = np.array([count for messages in sessions for _, count in messages], np.int64)
     names = pa.table({"session_id": [f"s{n}" for n in range(len(sessions))]})
     derived = chat_turns(session, role, tokens)
-    assert broken(turn_violations(table_of_turns(derived, names, "w", "t", "text"), "chat", "text")) == {}
+    assert (
+        broken(
+            turn_violations(table_of_turns(derived, names, ("w", "t", "text", "history")), "chat", "text", "history")
+        )
+        == {}
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 3), min_size=1, max_size=4)), max_size=5))
@@ -164,12 +169,25 @@ def test_whatever_is_derived_of_documents_holds(documents: list[tuple[int, list[
     tokens = np.array([count for size, asked in documents for count in (size, *asked)], np.int64)
     names = pa.table({"session_id": [f"d{n}" for n in range(len(documents))]})
     derived = document_turns(session, role, tokens)
-    assert broken(turn_violations(table_of_turns(derived, names, "w", "t", "text"), "documents", "text")) == {}
+    assert (
+        broken(
+            turn_violations(
+                table_of_turns(derived, names, ("w", "t", "text", "history")), "documents", "text", "history"
+            )
+        )
+        == {}
+    )
 
 
 def contexts(values: dict[tuple[str, int, float], float]) -> pa.Table:
     """Return rows of `percentiles` of K + T by (population, block, percentile)."""
-    series = {"workload": "w", "tokenizer": "llama-3.1", "counting": "text", "metric": "context_tokens"}
+    series = {
+        "workload": "w",
+        "tokenizer": "llama-3.1",
+        "counting": "text",
+        "reuse": "history",
+        "metric": "context_tokens",
+    }
     return PERCENTILES.rows(
         [
             series | {"population": population, "block_tokens": block, "percentile": percentile, "value": value}

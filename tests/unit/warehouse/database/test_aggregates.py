@@ -66,7 +66,7 @@ def column(turns: list[tuple[int, int, int | None]], metric: str, block: int) ->
 def test_by_hand(file: MakeFile) -> None:
     """Three turns: percentiles by linear interpolation, for both populations, and blocks of 16."""
     path = file([(0, 3, 2), (5, 1, 4), (100, 30, None)])
-    values = {tuple(row.values())[3:7]: row["value"] for row in percentiles_of(path).to_pylist()}
+    values = {tuple(row.values())[4:8]: row["value"] for row in percentiles_of(path).to_pylist()}
     # K = 0 5 100: the median is 5, p25 at place 0.5 is 2.5, p90 at place 1.8 is 5 + 0.8 x 95 = 81
     assert [values["all", 1, "cached_tokens", p] for p in (25, 50, 90)] == pytest.approx([2.5, 5, 81])
     # reused: K = 5 100, the median is 52.5
@@ -88,7 +88,7 @@ def test_percentiles_against_numpy(file: MakeFile, turns: list[tuple[int, int, i
     """Every population, block, metric and percentile is NumPy's linear one, and a series without values has no row."""
     table = percentiles_of(file(turns))
     assert violations(PERCENTILES, table) == []
-    found = {tuple(row.values())[3:7]: row["value"] for row in table.to_pylist()}
+    found = {tuple(row.values())[4:8]: row["value"] for row in table.to_pylist()}
     expected = {}
     for population in ("all", "reused"):
         chosen = [turn for turn in turns if population == "all" or turn[0] > 0]
@@ -248,8 +248,8 @@ def test_columns_of_the_turns_alone(file: MakeFile) -> None:
     """One series gives one series."""
     table = percentiles_of(file([(5, 3, 2)]))
     # 1 workload, tokenizer and counting
-    assert {tuple(row.values())[:3] for row in table.to_pylist()} == {("w", "llama-3.1", "text")}
-    assert TURNS.partition_by == ("workload", "tokenizer", "counting")
+    assert {tuple(row.values())[:4] for row in table.to_pylist()} == {("w", "llama-3.1", "text", "history")}
+    assert TURNS.partition_by == ("workload", "tokenizer", "counting", "reuse")
 
 
 @pytest.mark.parametrize("threads", [1, 7])

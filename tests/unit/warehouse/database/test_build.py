@@ -196,7 +196,7 @@ def test_nulls_are_refused(build: Callable[..., Path], turns_table: Callable[...
     data = turns_table([("a", 0, 0, 3, None)])
     column = pa.array([None], pa.int64())
     with pytest.raises(duckdb.ConstraintException, match="prefill_tokens"):
-        build(turns=data.set_column(6, pa.field("prefill_tokens", pa.int64()), column))
+        build(turns=data.set_column(7, pa.field("prefill_tokens", pa.int64()), column))
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
@@ -224,8 +224,9 @@ class TestPaperComparison:
     """The view: each published figure with ours beside it, judged only where that is fair."""
 
     SUMMARY: ClassVar[dict[str, object]] = {
-        "workload": "sharegpt", "tokenizer": "llama-3.1", "counting": "text", "sessions": 2, "turns": 4,
-        "first_turns": 2, "cached_tokens_sum": 400, "prefill_tokens_sum": 40, "output_tokens_sum": None,
+        "workload": "sharegpt", "tokenizer": "llama-3.1", "counting": "text", "reuse": "history",
+        "sessions": 2, "turns": 4, "first_turns": 2, "cached_tokens_sum": 400, "prefill_tokens_sum": 40,
+        "output_tokens_sum": None,
         "cached_tokens_mean": 100.0, "prefill_tokens_mean": 10.0, "kappa_ratio_mean": 9.0, "pooled_kappa_ratio": 10.0,
         "special_token_messages": 0, "is_sample": False,
     }  # fmt: skip
@@ -359,7 +360,7 @@ class TestConnections:
             ("SELEC 1", "correct the query there"),
             ("DROP TABLE turns", "the warehouse is read only; --output writes the rows of a query"),
             ("INSERT INTO turns FROM turns", "the warehouse is read only; --output writes the rows of a query"),
-            ("FROM read_text('/etc/hostname')", "reads the tables of the warehouse alone; --output writes rows"),
+            ("FROM read_text('/etc/hostname')", "reads only the tables of the warehouse; --output writes rows"),
         ],
     )
     def test_what_to_do_fits_the_mistake(self, build: Callable[..., Path], query: str, told: str) -> None:

@@ -28,8 +28,10 @@ from warehouse.hardware_rows.rows import FOLDER, load_reference
 
 Row = dict[str, Any]
 Rows = Callable[[str], list[Row]]
-SERIES = ("workload", "tokenizer", "counting")
-NAMES = [(w, t, c) for w in ("books", "chats") for t in ("llama-3.1", "qwen3") for c in ("text", "chat")]
+SERIES = ("workload", "tokenizer", "counting", "reuse")
+TOKENIZERS = ("llama-3.1", "qwen3")
+NAMES = [(w, t, c, "history") for w in ("books", "chats") for t in TOKENIZERS for c in ("text", "chat")]
+NAMES += [("chats", t, "chat", "prefix") for t in TOKENIZERS]
 SQL = Path(__file__).parents[4] / "warehouse" / "sql"
 QUESTION_VIEWS = (
     "cached_share", "text_against_chat", "kappa_ratio_by_turn", "session_totals", "turns_per_session",
@@ -37,7 +39,7 @@ QUESTION_VIEWS = (
 )  # fmt: skip
 
 
-def drawn(names: tuple[str, str, str], seed: int) -> pa.Table:
+def drawn(names: tuple[str, str, str, str], seed: int) -> pa.Table:
     """Return turns of 40 sessions, 1 to 9 turns each; the second series of a workload adds some tokens."""
     lengths, sizes = np.random.default_rng(len(names[0])), np.random.default_rng(seed)
     rows = []
@@ -195,8 +197,8 @@ def test_memory_bound_at_no_threshold(ask: Rows) -> None:
     """An unknown threshold gives unknown shares; the turns are counted."""
     shares = ("memory_bound_turn_share", "memory_bound_token_share", "memory_bound_time_share", "transfer_time_share")
     found = ask("FROM memory_bound_at(NULL)")
-    # 8 series
-    assert [{row[name] for name in shares} for row in found] == [{None}] * 8
+    # 8 series of `history`, 2 of `prefix`
+    assert [{row[name] for name in shares} for row in found] == [{None}] * 10
     assert all(row["turns"] > 0 for row in found)
 
 
@@ -233,9 +235,9 @@ def test_no_macro_has_a_with(ask: Rows) -> None:
 
 def test_memory_bound_at_is_boundness(ask: Rows) -> None:
     """At the kappa_crit of a model and platform it gives the row of `boundness` by `2n`."""
-    (part,) = [drawn(names, seed) for seed, names in enumerate(NAMES) if names == ("chats", "qwen3", "text")]
+    (part,) = [drawn(names, seed) for seed, names in enumerate(NAMES) if names == ("chats", "qwen3", "text", "history")]
     tables = boundness(
-        [part], workload="chats", tokenizer="qwen3", counting="text", hardware=hardware_tables(FOLDER),
+        [part], workload="chats", tokenizer="qwen3", counting="text", reuse="history", hardware=hardware_tables(FOLDER),
         headlines=load_reference("headlines"),
     ).to_pylist()  # fmt: skip
     rows = [row for row in tables if row["block_tokens"] == 1 and row["kappa_crit"] is not None]
@@ -265,7 +267,7 @@ def test_text_against_chat(ask: Rows, turns: pa.Table) -> None:
     series = grouped(turns, *SERIES)
     assert len(found) == 4
     for (workload, tokenizer), row in found.items():
-        text, chat = (series[workload, tokenizer, counting] for counting in ("text", "chat"))
+        text, chat = (series[workload, tokenizer, counting, "history"] for counting in ("text", "chat"))
         context = [sum(turn["cached_tokens"] + turn["prefill_tokens"] for turn in some) for some in (text, chat)]
         pooled = [
             sum(turn["cached_tokens"] for turn in some) / sum(turn["prefill_tokens"] for turn in some)
@@ -289,7 +291,7 @@ def test_kappa_ratio_by_turn(ask: Rows, turns: pa.Table) -> None:
     for key, rows in groups.items():
         quartiles = np.percentile([row["kappa_ratio"] for row in rows], [25, 50, 75, 90])
         means = [sum(row[n] for row in rows) / len(rows) for n in ("cached_tokens", "prefill_tokens")]
-        assert list(found[key].values())[4:] == [len(rows), *map(near, means), *map(near, quartiles.tolist())]
+        assert list(found[key].values())[5:] == [len(rows), *map(near, means), *map(near, quartiles.tolist())]
 
 
 def test_sessions(ask: Rows, turns: pa.Table) -> None:
@@ -301,17 +303,17 @@ def test_sessions(ask: Rows, turns: pa.Table) -> None:
         sums = [sum(row[n] for row in rows) for n in ("cached_tokens", "prefill_tokens")]
         outputs = [row["output_tokens"] for row in rows if row["output_tokens"] is not None]
         longest = max(row["cached_tokens"] + row["prefill_tokens"] for row in rows)
-        assert list(found[key].values())[4:] == [len(rows), *sums, sum(outputs) if outputs else None, longest]
+        assert list(found[key].values())[5:] == [len(rows), *sums, sum(outputs) if outputs else None, longest]
     per_series = by_key("turns_per_session", ask("FROM turns_per_session"))
     for names, row in per_series.items():
-        lengths = [len(rows) for key, rows in groups.items() if key[:3] == names]
+        lengths = [len(rows) for key, rows in groups.items() if key[:4] == names]
         spread = np.percentile(lengths, [50, 90, 99]).tolist()
         mean = sum(lengths) / len(lengths)
-        assert list(row.values())[3:] == [len(lengths), min(lengths), near(mean), *map(near, spread), max(lengths)]
+        assert list(row.values())[4:] == [len(lengths), min(lengths), near(mean), *map(near, spread), max(lengths)]
     heaviest = Counter(tuple(row[n] for n in SERIES) for row in ask("FROM heaviest_sessions(3)"))
     assert heaviest == dict.fromkeys(NAMES, 3)
     for names in NAMES:
-        first = sorted((-row["cached_tokens_sum"], key[3]) for key, row in found.items() if key[:3] == names)[:3]
+        first = sorted((-row["cached_tokens_sum"], key[4]) for key, row in found.items() if key[:4] == names)[:3]
         where = " AND ".join(f"{n} = '{v}'" for n, v in zip(SERIES, names, strict=True))
         rows = ask(f"FROM heaviest_sessions(3) WHERE {where} ORDER BY cached_tokens_sum DESC, session_id")
         assert [(-row["cached_tokens_sum"], row["session_id"]) for row in rows] == first
@@ -322,16 +324,17 @@ def test_compared(ask: Rows, turns: pa.Table) -> None:
     series = grouped(turns, *SERIES)
     context = {key: sum(r["cached_tokens"] + r["prefill_tokens"] for r in rows) for key, rows in series.items()}
     tokenizers = by_key("tokenizers_compared", ask("FROM tokenizers_compared"))
-    # 2 workloads x 2 countings x 2 directions
-    assert len(tokenizers) == 8
-    for (workload, counting, one, other), row in tokenizers.items():
-        a, b = (workload, one, counting), (workload, other, counting)
+    # (2 workloads x 2 countings + `prefix` of one) x 2 directions
+    assert len(tokenizers) == 10
+    for (workload, counting, reuse, one, other), row in tokenizers.items():
+        a, b = (workload, one, counting, reuse), (workload, other, counting, reuse)
         assert row["context_tokens_ratio"] == near(context[b] / context[a])
         assert row["kappa_ratio_p50_ratio"] == near(median(series[b]) / median(series[a]))
     workloads = by_key("workloads_compared", ask("FROM workloads_compared"))
+    # 2 tokenizers x 2 countings x 2 directions; `prefix` has no second workload
     assert len(workloads) == 8
-    for (tokenizer, counting, one, other), row in workloads.items():
-        a, b = median(series[one, tokenizer, counting]), median(series[other, tokenizer, counting])
+    for (tokenizer, counting, reuse, one, other), row in workloads.items():
+        a, b = (median(series[name, tokenizer, counting, reuse]) for name in (one, other))
         assert (row["kappa_ratio_p50"], row["other_kappa_ratio_p50"]) == (near(a), near(b))
         assert row["kappa_ratio_p50_ratio"] == near(b / a)
 
@@ -382,6 +385,6 @@ def test_another_name_of_the_database(database: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{database}' AS other (READ_ONLY)")
         connection.execute("USE other")
-        # 8 series
-        assert connection.sql("SELECT count(*) FROM memory_bound_at(3)").fetchall() == [(8,)]
-        assert connection.sql("SELECT count(*) FROM turns_per_session").fetchall() == [(8,)]
+        # 10 series
+        assert connection.sql("SELECT count(*) FROM memory_bound_at(3)").fetchall() == [(10,)]
+        assert connection.sql("SELECT count(*) FROM turns_per_session").fetchall() == [(10,)]

@@ -23,17 +23,17 @@ DESIGN = {
     "tokenizers": "tokenizer repo_id revision path sha256 fingerprint engine engine_version max_context_tokens",
     "generations": "generation run_id started_at finished_at code_version workload revision tokenizer fingerprint",
     "rejects": "workload path record level session_id turn_index reason detail",
-    "turns": "workload tokenizer counting session_id turn_index cached_tokens prefill_tokens output_tokens kappa_ratio "
-    "is_first_turn",
+    "turns": "workload tokenizer counting reuse session_id turn_index cached_tokens prefill_tokens output_tokens "
+    "kappa_ratio is_first_turn",
     "platforms": "accelerator link basis",
     "kappa_crit": "model accelerator link basis kv_dtype kappa_m_flop_per_byte kappa_hw_byte_per_flop kappa_crit",
-    "percentiles": "workload tokenizer counting population block_tokens metric percentile value",
-    "summary": "workload tokenizer counting sessions turns first_turns cached_tokens_sum prefill_tokens_sum "
+    "percentiles": "workload tokenizer counting reuse population block_tokens metric percentile value",
+    "summary": "workload tokenizer counting reuse sessions turns first_turns cached_tokens_sum prefill_tokens_sum "
     "output_tokens_sum cached_tokens_mean prefill_tokens_mean kappa_ratio_mean pooled_kappa_ratio "
     "special_token_messages is_sample",
-    "boundness": "workload tokenizer counting block_tokens model accelerator link basis kv_dtype cost_model kappa_crit "
-    "memory_bound_turn_share memory_bound_token_share memory_bound_time_share transfer_time_share "
-    "over_context_turn_share pcie_overhead_p50 pcie_overhead_p90 pcie_overhead_p99",
+    "boundness": "workload tokenizer counting reuse block_tokens model accelerator link basis kv_dtype cost_model "
+    "kappa_crit memory_bound_turn_share memory_bound_token_share memory_bound_time_share transfer_time_share "
+    "over_context_turn_share pcie_overhead_p50 pcie_overhead_p90 pcie_overhead_p99 is_tokenizer_proxy",
     "published": "quantity workload metric statistic population tokenizer counting block_tokens value tolerance "
     "is_asserted source",
     "paper_comparison": "quantity workload metric statistic population tokenizer counting block_tokens value tolerance "

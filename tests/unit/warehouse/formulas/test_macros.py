@@ -34,10 +34,10 @@ PAIR = st.integers(1, 10**8)
 # What an argument is drawn from: by its name, or by the formula's and its name where one name has two ranges.
 RANGES: dict[str, st.SearchStrategy[Any]] = {
     "cached_tokens": CACHED, "prefill_tokens": TOKENS, "new_tokens": TOKENS, "block": SMALL,
-    "context_tokens": st.integers(1, 10**7),
     "full_layers": SMALL, "index_layers": SMALL, "entry_bytes": SMALL, "index_entry_bytes": SMALL,
     "key_heads": SMALL, "key_head_dim": SMALL, "value_heads": SMALL, "value_head_dim": SMALL, "conv_kernel": SMALL,
     "layer_bytes_per_token": st.integers(1, 10**5), "alignment": st.sampled_from([16, 32, 64]),
+    "context_tokens": st.integers(1, 10**7),
     "window_tokens": SMALL, "chunk_tokens": SMALL, "pool_tokens": TOKENS,
     "layers": SMALL, "heads": SMALL, "kv_heads": SMALL, "head_dim": SMALL, "v_head_dim": SMALL,
     "nope_head_dim": SMALL, "kv_lora_rank": SMALL, "qk_rope_head_dim": SMALL, "tensor_parallel": SMALL,

@@ -92,7 +92,7 @@ def test_headlines_get_blocks_and_cost_models(user: Path) -> None:
     """The user's headline is joined at every block size, under every cost model."""
     hardware, headlines = hardware_tables(FOLDER, user), load_reference("headlines", FOLDER, user)
     batch = {"cached_tokens": np.array([1000]), "prefill_tokens": np.array([10])}
-    names = {"workload": "w", "tokenizer": "qwen3", "counting": "text"}
+    names = {"workload": "w", "tokenizer": "qwen3", "counting": "text", "reuse": "history"}
     rows = boundness([batch], **names, hardware=hardware, headlines=headlines).to_pylist()
     ours = {
         (row["block_tokens"], row["cost_model"])

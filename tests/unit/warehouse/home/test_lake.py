@@ -24,7 +24,7 @@ def test_partitions(tmp_path: Path, turns_table: SeriesOf) -> None:
     data = pa.concat_tables([turns_table([("a", 0, 0, 3, 2)], "w2"), turns_table([("b", 0, 0, 4, 1)], "w1")])
     written = write_lake(TURNS, [data], tmp_path, 7)
     # 2 workloads, in the order of their names
-    assert written == [tmp_path / f"turns/turns-g7-{name}-llama-3.1-text.parquet" for name in ("w1", "w2")]
+    assert written == [tmp_path / f"turns/turns-g7-{name}-llama-3.1-text-history.parquet" for name in ("w1", "w2")]
     assert [pq.read_schema(path).names for path in written] == [list(TURNS.names)] * 2
     found = ds.dataset(tmp_path / "turns", partitioning="hive").to_table()
     assert TURNS.conform(found).sort_by("workload").equals(data.sort_by("workload"))

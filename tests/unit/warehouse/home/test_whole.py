@@ -22,7 +22,7 @@ from warehouse.home.home import Home
 
 RECORDS = [[{"Context": "F" * 9, "Question": "qq"}], [{"Context": "F" * 9, "Question": "q"}], []]
 LOOKS = (doctor_home.warehouse, doctor_home.lake, doctor_home.report)
-PART = Path("lake", "turns", "turns-g1-finqa-llama-3.1-text.parquet")
+PART = Path("lake", "turns", "turns-g1-finqa-llama-3.1-text-history.parquet")
 DELETE = "import duckdb, os, sys\nc = duckdb.connect(sys.argv[1])\n{}c.execute('DELETE FROM turns')\n{}"
 
 

@@ -227,7 +227,7 @@ class TestCommand:
         ("arguments", "words"),
         [
             (["--model", "llama-70b"], "model 'llama-70b'"),
-            (["--accelerator", "H100"], "accelerator 'H100', nearest are h100-sxm"),
+            (["--accelerator", "H100"], "accelerator 'H100', nearest are h100-nvl, h100-sxm"),
             (["--accelerator", "a100"], "a100-sxm-40gb, a100-sxm-80gb, a100-pcie-40gb, a100-pcie-80gb,"),
             (["--model", "LLAMA-3.1-71B"], "model 'LLAMA-3.1-71B', nearest are llama-3.1-70b"),
             (["--link", "pcie5"], "link 'pcie5'"),

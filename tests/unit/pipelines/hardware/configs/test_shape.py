@@ -31,6 +31,7 @@ DEEPSEEK = keys(
     "deepseek_v3", 7168, 61, 128, 129280, **LATENT, num_key_value_heads=128, intermediate_size=18432,
     moe_intermediate_size=2048, n_routed_experts=256, num_experts_per_tok=8, n_shared_experts=1,
     first_k_dense_replace=3, moe_layer_freq=1, max_position_embeddings=163840, num_nextn_predict_layers=1,
+    quantization_config={"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
 )  # fmt: skip
 CONFIGS = {
     "llama-3.1-70b": keys("llama", 8192, 80, 64, 128256, num_key_value_heads=8, intermediate_size=28672,
@@ -54,7 +55,8 @@ CONFIGS = {
                                  "index_topk": 2048},
     "gpt-oss-120b": keys("gpt_oss", 2880, 36, 64, 201088, num_key_value_heads=8, head_dim=64, attention_bias=True,
                          num_local_experts=128, num_experts_per_tok=4, experts_per_token=4, intermediate_size=2880,
-                         sliding_window=128, layer_types=["sliding_attention", "full_attention"] * 18),
+                         sliding_window=128, layer_types=["sliding_attention", "full_attention"] * 18,
+                         quantization_config={"quant_method": "mxfp4"}),
     "llama-4-scout-17b-16e": {"model_type": "llama4", "text_config": keys(
         "llama4_text", 5120, 48, 40, 202048, num_key_value_heads=8, head_dim=128, intermediate_size=8192,
         intermediate_size_mlp=16384, num_local_experts=16, num_experts_per_tok=1, interleave_moe_layer_step=1,

@@ -1,0 +1,1 @@
+"""A user's own workloads: declared in HOME/workloads/NAME.toml, recognised from their first records. No counting."""
