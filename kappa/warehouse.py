@@ -12,6 +12,7 @@ from warehouse.database.engine import checked, matching, read_only, stream
 from warehouse.declared.fields import BLOCK_TOKENS
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.names import listed_names
 from warehouse.home.generation import DATABASE
 from warehouse.home.home import Home, home_path
 
@@ -91,16 +92,15 @@ class Warehouse:
         if name not in TABLES:
             raise KappaError(
                 f"there is no table {name!r}",
-                f"there are {', '.join(TABLES)}",
+                listed_names(name, TABLES),
                 "name one of them",
                 code=ErrorCode.UNKNOWN_NAME,
             )
         lacking = [column for column in values if column not in TABLES[name].names]
         if lacking:
-            there = ", ".join(TABLES[name].names)
             raise KappaError(
                 f"{name} has no column {lacking[0]!r}",
-                f"it has {there}",
+                listed_names(lacking[0], TABLES[name].names),
                 "name one of them",
                 code=ErrorCode.UNKNOWN_NAME,
             )
@@ -229,6 +229,6 @@ class Warehouse:
         for column, name in names.items():
             known = [row[0] for row in summary.project(column).distinct().order(column).fetchall()]
             if name is not None and name not in known:
-                what, why = f"there is no {column} {name!r} here", f"there are {', '.join(known)}"
+                what, why = f"there is no {column} {name!r} here", listed_names(name, known)
                 raise KappaError(what, why, "name one of them", code=ErrorCode.UNKNOWN_NAME)
         return names

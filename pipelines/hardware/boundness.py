@@ -15,7 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.hardware.entities import Calibrated, FittedNumber, SECOND_HAND, Accelerator, Headline, Link, Measured, Model, Pair, typed
+from pipelines.hardware.entities import (
+    SECOND_HAND,
+    Accelerator,
+    Calibrated,
+    FittedNumber,
+    Headline,
+    Link,
+    Measured,
+    Model,
+    Pair,
+    typed,
+)
 from pipelines.hardware.machines import Sources, by_name
 from pipelines.hardware.served import DEFAULT, Served, serve
 from pipelines.hardware.turn_costs import PERCENTILES, PLATFORM, Platform, order_turns, turn_cost_rows
@@ -200,7 +211,11 @@ def _headline_machines(
         if row.accelerator and row.link and row.basis and row.basis != "paper"
     ]
     return [
-        (model, {(p.accelerator, p.link, p.basis): serve(sources, p, model, DEFAULT) for p in pairs}, model.model in shown)
+        (
+            model,
+            {(p.accelerator, p.link, p.basis): serve(sources, p, model, DEFAULT) for p in pairs},
+            model.model in shown,
+        )
         for model in chosen
     ]
 

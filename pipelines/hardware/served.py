@@ -149,7 +149,10 @@ def weights_of(model: Model, weight_dtype: str) -> Weights | None:
     wide = head + min(head, max(active - layers - head, 0))
     routed = expert_params(model) * (model.experts or 0)
     quantised = routed if model.experts else float(layers)
-    element, rest = QUANTISED_BYTES[weight_dtype], 2.0 if weight_dtype in EXPERTS_ONLY else QUANTISED_BYTES[weight_dtype]
+    element, rest = (
+        QUANTISED_BYTES[weight_dtype],
+        2.0 if weight_dtype in EXPERTS_ONLY else QUANTISED_BYTES[weight_dtype],
+    )
     everything = weights.stored_weight_bytes(total, quantised, wide, element, rest)
     return Weights(everything, routed * element)
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StrictBool, TypeAdapter,
 from pydantic.dataclasses import dataclass
 
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.names import listed_names
 from warehouse.hardware_rows.tokenizer_names import tokenizer_folder, tokenizer_names
 
 TemplateFamily = Literal["llama-3.1", "qwen3"]
@@ -200,7 +201,7 @@ def tokenizer_spec(name: str) -> TokenizerSpec:
     if name not in known:
         raise KappaError(
             f"unknown tokenizer {name!r}",
-            f"the known ones are {', '.join(known)}",
+            listed_names(name, known),
             "choose one of them",
             code=ErrorCode.UNKNOWN_NAME,
         )

@@ -84,7 +84,15 @@ KAPPA_CRIT = Table(
     "one model on one platform with one kv_dtype",
     ("model", "accelerator", "link", "basis", "kv_dtype"),
     (
-        h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT, f.TOKENIZER, h.GPUS, h.WEIGHT_DTYPE,
+        h.MODEL,
+        *_PLATFORM,
+        h.KV_DTYPE,
+        h.KAPPA_M,
+        h.KAPPA_HW,
+        h.KAPPA_CRIT,
+        f.TOKENIZER,
+        h.GPUS,
+        h.WEIGHT_DTYPE,
         h.COMPUTE_DTYPE,
     ),
 )

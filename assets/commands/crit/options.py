@@ -19,7 +19,9 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
         help="share of the dense peak that prefill sustains, above 0 to 1 (default: 0.55, mixtures of experts 0.25)",
     )
     _add_several(parser, "--kv-dtype", "D", "bf16, fp8, or int8, int4 and nvfp4 with their scales")
-    _add_several(parser, "--tensor-parallel", "N", "GPUs that share the model (default: the least on which it fits)", int)
+    _add_several(
+        parser, "--tensor-parallel", "N", "GPUs that share the model (default: the least on which it fits)", int
+    )
     served = parser.add_argument_group("how the model is served")
     served.add_argument("--weight-dtype", type=str.lower, choices=("bf16", "fp8", "mxfp4", "nvfp4", "int4"),
                         help="format of the weights (default: the one that the model is served in)")  # fmt: skip

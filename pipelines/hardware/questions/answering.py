@@ -10,8 +10,6 @@ from pipelines.hardware import caveats, costs
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.entities import KappaCrit, Model, OnPlatform, known
 from pipelines.hardware.machines import Sources, measured_of, named
-from pipelines.hardware.questions.choosing import serving_of
-from pipelines.hardware.questions.deployed import WHOLE_LAYERS, bands, deployment_caveats, stored_whole
 from pipelines.hardware.questions.answer import (
     About,
     Asked,
@@ -21,6 +19,8 @@ from pipelines.hardware.questions.answer import (
     TurnAnswer,
     WorkloadAnswer,
 )
+from pipelines.hardware.questions.choosing import serving_of
+from pipelines.hardware.questions.deployed import WHOLE_LAYERS, bands, deployment_caveats, stored_whole
 from pipelines.hardware.questions.origins import origins, pair_notes
 from pipelines.hardware.questions.question import OneQuestion
 from pipelines.hardware.questions.workload_turns import WorkloadTurns

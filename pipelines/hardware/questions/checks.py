@@ -54,7 +54,11 @@ def _numbers(question: OneQuestion) -> tuple[tuple[bool, str, str], ...]:
             "--idle-w or --busy-w is not possible",
             "no power in watts",
         ),
-        (_below(question.batch, 1), f"--batch {question.batch} is not possible", "an iteration has one request at least"),
+        (
+            _below(question.batch, 1),
+            f"--batch {question.batch} is not possible",
+            "an iteration has one request at least",
+        ),
         (
             question.batch > 1 and (question.new_tokens or 0) * question.batch > TOKEN_BUDGET,
             f"--batch {question.batch} of {question.new_tokens} new tokens is not possible",

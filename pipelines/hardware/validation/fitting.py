@@ -25,8 +25,8 @@ START: dict[str, tuple[float, float, float]] = {
     "linear_fraction": (0.7, 0.3, 0.95),
     "expert_fraction": (0.3, 0.05, 0.9),
     "attention_fraction": (0.6, 0.1, 0.8),
-    "hbm_fraction": (0.8, 0.5, 0.95),
-    "layer_s": (5e-4, 1e-5, 5e-3),
+    "hbm_fraction": (0.8, 0.6, 0.95),
+    "layer_s": (5e-4, 1e-4, 1.5e-3),
     "token_s": (1e-6, 1e-8, 2e-5),
     "node_layer_s": (5e-5, 1e-6, 1e-2),
 }
@@ -74,9 +74,7 @@ def fit(points: Sequence[Point], sources: Sources, start: Mapping[str, tuple[flo
     spread = max(float(np.mean(residuals(found.x)[: len(points)] ** 2)) ** 0.5, 0.02)
     errors = spread * np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian + _PRIOR**2 * np.eye(len(names)))))
     touched = np.linalg.norm(jacobian, axis=0)
-    return [
-        _number(name, found.x[n], errors[n], float(touched[n]), (low[n], high[n])) for n, name in enumerate(names)
-    ]
+    return [_number(name, found.x[n], errors[n], float(touched[n]), (low[n], high[n])) for n, name in enumerate(names)]
 
 
 def _number(name: str, log: float, error: float, touched: float, bounds: tuple[float, float]) -> Fitted:

@@ -112,6 +112,23 @@ class TestParser:
         found = vars(build_parser().parse_args(line.split()))
         assert {name: found[name] for name in expected} == expected
 
+    @pytest.mark.parametrize(
+        ("line", "nearest"),
+        [
+            ("rnu", "run"), ("dcotor", "doctor"), ("crit --modle x", "--model"), ("run --smaple", "--sample"),
+            ("crit --basis phyiscal", "physical"), ("sql --format jsno q", "json"), ("zzz", None),
+        ],
+    )  # fmt: skip
+    def test_a_slip_is_answered_with_the_nearest(
+        self, line: str, nearest: str | None, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Commands, options and values."""
+        with pytest.raises(SystemExit) as left:
+            main(line.split())
+        told = capsys.readouterr().err
+        assert (left.value.code, told.count("\n")) == (2, 1)
+        assert (f"nearest is {nearest}," in told) == (nearest is not None)
+
     @pytest.mark.parametrize("line", ["--home h --debug run", "run --home h --debug", "--home h run --debug"])
     def test_global_options_stand_anywhere(self, line: str) -> None:
         """--home and --debug are understood before and behind the command."""
@@ -264,7 +281,7 @@ class TestErrors:
         [
             (
                 ["run", "--workload", "nope"],
-                "unknown workload 'nope', known are sharegpt, sharegpt-v3, narrativeqa, finqa",
+                "unknown workload 'nope', there are sharegpt, sharegpt-v3, narrativeqa, finqa",
             ),
             (["run", "--tokenizer", "nope"], "unknown tokenizer 'nope'"),
             (["sql", "SELECT 1"], "has no warehouse yet"),

@@ -35,7 +35,8 @@ def close(value: float) -> object:
 def test_gpus_of_a_dense_model() -> None:
     """Example 1: W = 2 x 70,553,706,496; 0.9 x 85.5e9 - 3.5e9 - W / 2 = 2.896e9 is below 0.09 x 85.5e9, W / 4 fits."""
     two = served("llama-3.1-70b", H100, Serving(gpus=2), ROUNDED)
-    assert two.fit is not None and not two.fit.fits
+    assert two.fit is not None
+    assert not two.fit.fits
     # 76.95e9 - 3.5e9 - 70.5537e9
     assert two.fit.pool_bytes == pytest.approx(2.8963e9, rel=1e-4)
     found = served("llama-3.1-70b", H100, Serving(), ROUNDED)
@@ -48,10 +49,12 @@ def test_gpus_of_mixtures() -> None:
     """Example 2: fp8 keeps 2 bytes of embedding and head: 671,026,419,200 + 2 x 926,679,040; mxfp4 only experts."""
     v3 = served("deepseek-v3", H100, Serving(), ROUNDED)
     assert (v3.gpus, v3.weight_dtype, v3.compute_dtype) == (16, "fp8", "fp8")
-    assert v3.fit is not None and v3.fit.weight_bytes == 672_879_777_280
+    assert v3.fit is not None
+    assert v3.fit.weight_bytes == 672_879_777_280
     oss = served("gpt-oss-120b", H100, Serving(), ROUNDED)
     assert (oss.gpus, oss.weight_dtype, oss.compute_dtype) == (1, "mxfp4", "bf16")
-    assert oss.fit is not None and oss.fit.weight_bytes == 65_190_340_224
+    assert oss.fit is not None
+    assert oss.fit.weight_bytes == 65_190_340_224
     assert oss.fit.pool_bytes == close(8.260e9)
 
 
@@ -114,7 +117,8 @@ def test_pools_of_a_published_case() -> None:
     pair = Pair("rtx-4090", "pcie4-x16", "physical")
     for name, tokens, kv_bytes in (("qwen2.5-32b", 19_232, 262_144), ("qwen3-30b-a3b", 83_497, 98_304)):
         found = served(name, pair, Serving(weight_dtype="fp8"))
-        assert found.gpus == 2 and found.fit is not None
+        assert found.gpus == 2
+        assert found.fit is not None
         assert found.fit.pool_bytes / (kv_bytes / 2) == close(tokens)
 
 
