@@ -77,6 +77,11 @@ def build_parser() -> argparse.ArgumentParser:
     measure.add_argument("--accelerator", metavar="A", help="its name in the tables (default: by the device's name)")
     measure.add_argument("--link", metavar="L", help="a name for its link (default: host-link)")
 
+    calibration = commands.add_parser(
+        "calibrate", parents=[shared], help="fit the model's numbers to measurements of your own machine"
+    )
+    calibration.add_argument("--file", metavar="CSV", required=True, help="the measurements, see docs/validation.md")
+
     report = commands.add_parser(
         "report", parents=[shared], help="draw the report and figures again, from the warehouse"
     )
@@ -180,9 +185,10 @@ _COMMANDS = {
     "crit": "assets.commands.crit.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
+    "calibrate": "assets.commands.calibrate",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "measure")
+_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "measure", "calibrate")
 
 
 def _dispatch(options: argparse.Namespace) -> int:

@@ -97,7 +97,11 @@ def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:
         accelerators=by_name(typed(Accelerator, rows["accelerators"])),
         links=by_name(typed(Link, rows["links"])),
         measured=measured,
-        platforms=[*typed(Platform, rows["platforms"]), *map(_measured_platform, measured)],
+        platforms=[
+            *typed(Platform, rows["platforms"]),
+            *map(_measured_platform, measured),
+            *_calibrated_platforms(typed(Calibrated, rows["calibrated"]), rows["platforms"], measured),
+        ],
         headlines=typed(Headline, rows["headlines"]),
         fitted_numbers=typed(FittedNumber, rows["fitted_numbers"]),
         calibrated=typed(Calibrated, rows["calibrated"]),
@@ -119,6 +123,19 @@ def _measured_platform(row: Measured) -> Platform:
     runtime = f" ({row.runtime_version})" if row.runtime_version else ""
     note = f"{row.device_name}, PyTorch {row.torch_version}{runtime}"
     return Platform(row.accelerator, row.link, "measured", note, row.retrieved, "high", row.source)
+
+
+def _calibrated_platforms(
+    calibrated: list[Calibrated], platforms: list[dict[str, Any]], measured: list[Measured]
+) -> Iterable[Platform]:
+    """Yield the links of each accelerator that was calibrated and not timed."""
+    timed = {row.accelerator for row in measured}
+    first = {row.accelerator: row for row in calibrated if row.accelerator not in timed}
+    for row in platforms:
+        if row["basis"] == "physical" and row["accelerator"] in first:
+            of = first[row["accelerator"]]
+            note = f"numbers fitted by `kappa calibrate` on {of.points} points"
+            yield Platform(row["accelerator"], row["link"], "measured", note, of.retrieved, "high", of.source)
 
 
 def measured_of(sources: Sources, platform: OnPlatform) -> Measured:
@@ -158,11 +175,17 @@ def machine_of(sources: Sources, platform: OnPlatform, model: Model, bytes_per_s
     if platform.basis == "paper":
         compute = _row(sources.paper_accelerators, accelerator).effective_flop_per_s
         return Machine(compute, bytes_per_s or _row(sources.paper_links, link).bytes_per_s)
-    if platform.basis == "measured":
+    if platform.basis == "measured" and any(row.accelerator == accelerator for row in sources.measured):
         row = measured_of(sources, platform)
         return Machine(row.bf16_flop_per_s, bytes_per_s or row.pinned_to_device_bytes_per_s, row.hbm_bytes_per_s)
-    rate = bytes_per_s or _row(sources.links, link).bytes_per_s
+    rate = bytes_per_s or _calibrated_rate(sources, platform) or _row(sources.links, link).bytes_per_s
     return physical_machine(_row(sources.accelerators, accelerator), rate, sources.fraction(model))
+
+
+def _calibrated_rate(sources: Sources, platform: OnPlatform) -> float | None:
+    fits = (row.value for row in sources.calibrated if row.accelerator == platform.accelerator
+            and row.number == "link_bytes_per_s" and platform.basis == "measured")  # fmt: skip
+    return next(fits, None)
 
 
 def _row(rows: Mapping[str, T], name: str) -> T:

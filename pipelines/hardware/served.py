@@ -80,7 +80,7 @@ class Served:
     copied_bytes: float | None
 
 
-def serve(
+def serve(  # noqa: PLR0913 - a model, a platform and choices
     sources: Sources,
     platform: OnPlatform,
     model: Model,
@@ -109,8 +109,8 @@ def serve(
     weight = serving.weight_dtype or model.weight_dtype or "bf16"
     if platform.basis == "paper" or row is None:
         gpus = serving.gpus or 1
-        machine = _linked(sources, platform, model, serving, costs.share_between(base, gpus), kv_dtype)
-        return Served(machine[0], gpus, "bf16", "bf16", None, machine[1])
+        machine, copied = _linked(sources, platform, model, serving, costs.share_between(base, gpus), kv_dtype)
+        return Served(machine, gpus, "bf16", "bf16", None, copied)
     found, compute = fitted(row, model, serving), serving.compute_dtype or compute_dtype(weight, peaks(row))
     gpus = found.gpus if found else serving.gpus or 1
     scale = known(peaks(row)[compute]) / row.dense_bf16_flop_per_s
@@ -242,7 +242,7 @@ def _sustained(
     return parts, peak, hbm
 
 
-def _linked(
+def _linked(  # noqa: PLR0913, PLR0917 - a machine, its link and the choices
     sources: Sources, platform: OnPlatform, model: Model, serving: Serving, machine: Machine, kv_dtype: str
 ) -> tuple[Machine, float | None]:
     """Return the machine with the rate of its copies: their size, and the limit of the node; and S."""

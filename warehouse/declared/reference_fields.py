@@ -66,6 +66,20 @@ IS_SCORED = Field("is_scored", pa.bool_(), "", "whether its error counts: not of
 POINT_ORIGIN = Field("origin", pa.string(), "", "source that is left out as a whole when its points are predicted")
 HELD_OUT = Field("held_out", pa.float64(), "of the metric", "predicted by numbers fitted without its origin", minimum=0)
 
+PREDICTED = Field("predicted", pa.float64(), "of the metric", "by the model with its default numbers; NULL where no "
+                  "formula answers", nullable=True, minimum=0)  # fmt: skip
+ERROR_FACTOR = Field("factor", pa.float64(), "1", "how many times the prediction is off, either way", nullable=True,
+                     minimum=1)  # fmt: skip
+HELD_OUT_FACTOR = Field("held_out_factor", pa.float64(), "1", "the same, predicted without its origin", nullable=True,
+                        minimum=1)  # fmt: skip
+CLASS_POINTS = Field("points", pa.int64(), "1", "scored measurements of the class", minimum=1)
+MEAN_FACTOR = Field("mean_factor", pa.float64(), "1", "geometric mean of their factors", minimum=1)
+WORST_FACTOR = Field("worst_factor", pa.float64(), "1", "the greatest of them", minimum=1)
+HELD_OUT_MEAN = Field("held_out_mean_factor", pa.float64(), "1", "geometric mean, predicted without their origin",
+                      minimum=1)  # fmt: skip
+HELD_OUT_WORST = Field("held_out_worst_factor", pa.float64(), "1", "the greatest of those: the band of an answer",
+                       minimum=1)  # fmt: skip
+
 RULE = Field("rule", pa.string(), "", "name of the rule of thumb")
 ABOUT = Field(
     "about", pa.string(), "", "what the rule is about: size of a copy, or host memory that is not pinned",

@@ -13,6 +13,8 @@ from warehouse.declared.hardware_tables import (
     LINKS,
     MODELS,
     PLATFORMS,
+    VALIDATION,
+    VALIDATION_BY_CLASS,
 )
 from warehouse.declared.published_tables import FIGURES_MET, PAPER_COMPARISON, PAPER_VALUES, PUBLISHED
 from warehouse.declared.question_views import (
@@ -56,6 +58,8 @@ __all__ = [
     "TOKENIZERS_COMPARED",
     "TURNS",
     "TURNS_PER_SESSION",
+    "VALIDATION",
+    "VALIDATION_BY_CLASS",
     "WORKLOADS_COMPARED",
     "tables_identity",
 ]
@@ -74,6 +78,7 @@ TABLES: dict[str, Table] = {
         PLATFORMS,
         KAPPA_CRIT,
         HEADLINES,
+        VALIDATION,
         PERCENTILES,
         SUMMARY,
         BOUNDNESS,
@@ -90,6 +95,7 @@ TABLES: dict[str, Table] = {
         TOKENIZERS_COMPARED,
         WORKLOADS_COMPARED,
         FIGURES_MET,
+        VALIDATION_BY_CLASS,
     )
 }
 

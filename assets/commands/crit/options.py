@@ -33,7 +33,7 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
                         help="size of a copy: a block of all layers, or K or V of one (default: large)")  # fmt: skip
     served.add_argument("--copy-latency", metavar="S", type=float, help="fixed seconds of one copy, such as 14e-6")
     served.add_argument("--mla-attention", type=str.lower, choices=("tensor", "broadcast", "data"), default="tensor",
-                        help="how GPUs share a latent: all load it, one loads it for all, or each its own requests")  # fmt: skip
+                        help="GPUs and a latent: each loads it, one for all, or each its own requests")  # fmt: skip
     served.add_argument("--pipeline", action="store_true", help="stages of layers over the nodes")
     served.add_argument("--no-hybrid-manager", action="store_true",
                         help="the engine stores the cache of every layer whole, windows too")  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from pipelines.hardware.entities import KappaCrit
+from pipelines.hardware.questions.assumptions import Assumptions
 from pipelines.hardware.questions.question import CritQuestion
 from pipelines.hardware.what_if import TurnCosts
 from pipelines.hardware.workload_answers import WorkloadCosts
@@ -152,14 +153,14 @@ class Origins:
 
 # A dataclass takes the fields of its bases from the last base to the first.
 @dataclass(frozen=True, kw_only=True)
-class TurnAnswer(Origins, Tier, Extras, TurnCosts, Asked, About):
+class TurnAnswer(Origins, Tier, Extras, Assumptions, TurnCosts, Asked, About):
     """The costs of one turn for one model on one platform under one cost model."""
 
     warnings: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkloadAnswer(Origins, Tier, WorkloadCosts, Series, About):
+class WorkloadAnswer(Origins, Tier, Assumptions, WorkloadCosts, Series, About):
     """The costs of all turns of a workload for one model on one platform under one cost model."""
 
     warnings: str | None

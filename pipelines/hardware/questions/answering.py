@@ -19,6 +19,7 @@ from pipelines.hardware.questions.answer import (
     TurnAnswer,
     WorkloadAnswer,
 )
+from pipelines.hardware.questions.assumptions import of_turn
 from pipelines.hardware.questions.choosing import serving_of
 from pipelines.hardware.questions.deployed import WHOLE_LAYERS, bands, deployment_caveats, stored_whole
 from pipelines.hardware.questions.origins import origins, pair_notes
@@ -238,7 +239,8 @@ def _turn(question: OneQuestion, sources: Sources, case: Case, setting: Setting)
     extras = _extras(question, sources, case, turn)
     if extras.pool_requests == 0:
         turn = replace(turn, faster="neither")
-    parts = (_about(question, sources, case), asked, turn, extras)
+    ranged = of_turn(setting, case.row.basis, cached, new)
+    parts = (_about(question, sources, case), asked, turn, extras, ranged)
     warnings = _warnings(question, sources, case, context_tokens=cached + new)
     return _joined(TurnAnswer, *parts, case.tier, case.origins, warnings=warnings)
 
@@ -288,7 +290,7 @@ def _to_host(question: OneQuestion, sources: Sources, case: Case) -> float:
 
 
 def _link_to_host(sources: Sources, row: OnPlatform) -> float:
-    if row.basis == "measured":
+    if row.basis == "measured" and any(m.accelerator == row.accelerator for m in sources.measured):
         return measured_of(sources, row).pinned_to_host_bytes_per_s
     link = known(named(sources.links, row.link))
     return link.to_host_bytes_per_s or link.bytes_per_s

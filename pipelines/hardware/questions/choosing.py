@@ -88,11 +88,11 @@ def _nothing_fits(question: OneQuestion, sources: Sources) -> KappaError:
         return KappaError(
             f"nothing fits {what}", f"the paper has {has} alone", "leave out --basis paper", code=ErrorCode.NOTHING_FITS
         )
-    if question.basis == "measured" and not sources.measured:
+    if question.basis == "measured" and not sources.measured and not sources.calibrated:
         return KappaError(
             "nothing fits",
             "nothing was measured here",
-            "run `kappa measure` on that machine first",
+            "run `kappa measure` on that machine first, or `kappa calibrate` on its measurements",
             code=ErrorCode.NOT_MEASURED,
         )
     of_basis = [row for row in sources.platforms if row.basis == question.basis]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pipelines.hardware import costs
 from pipelines.hardware.entities import Model, Pair, known
 from pipelines.hardware.machines import GIVEN_LINK, Sources
-from pipelines.hardware.served import DEFAULT, Served, Serving, serve
+from pipelines.hardware.served import DEFAULT, Served, Serving, numbers_of, serve
 from pipelines.hardware.what_if import Setting, kappa_crit_of
 from warehouse.formulas import timing
 
@@ -48,8 +48,8 @@ def predicted(point: Point, sources: Sources) -> float | None:
     return float(answer(point, sources))
 
 
-def _rate(point: Point, _sources: Sources) -> float:
-    rate = known(point.bytes_per_s)
+def _rate(point: Point, sources: Sources) -> float:
+    rate = point.bytes_per_s or numbers_of(sources, point.accelerator or "").get("link_bytes_per_s", 1.0)
     if point.node_bytes_per_s is not None:
         rate = timing.link_share_bytes_per_s(rate, point.node_bytes_per_s, known(point.gpus))
     if point.copied_bytes is not None:

@@ -37,11 +37,11 @@ def test_gpus_of_a_dense_model() -> None:
     two = served("llama-3.1-70b", H100, Serving(gpus=2), ROUNDED)
     assert two.fit is not None
     assert not two.fit.fits
-    # 76.95e9 - 3.5e9 - 70.5537e9
+    # 76.95 - 3.5 - 70.5537 GB
     assert two.fit.pool_bytes == pytest.approx(2.8963e9, rel=1e-4)
     found = served("llama-3.1-70b", H100, Serving(), ROUNDED)
     assert found.gpus == 4
-    # (76.95e9 - 3.5e9 - 35.2769e9) / (327,680 / 4)
+    # 76.95 - 3.5 - 35.2769 GB, at 327,680 / 4 bytes a token
     assert int(found.fit.pool_bytes // (327_680 / 4)) == 465_980  # type: ignore[union-attr]
 
 
