@@ -249,12 +249,13 @@ def _linked(  # noqa: PLR0913, PLR0917 - a machine, its link and the choices
     link = named(sources.links, platform.link)
     stages = nodes(platform.accelerator, machine.tensor_parallel) if serving.is_pipelined else 1
     machine = replace(machine, tensor_parallel=machine.tensor_parallel // stages, stages=stages)
-    rate, node = machine.bytes_per_s, serving.node_bytes_per_s or (link.node_bytes_per_s if link else None)
+    of_row = link if platform.basis != "paper" else None
+    rate, node = machine.bytes_per_s, serving.node_bytes_per_s or (of_row.node_bytes_per_s if of_row else None)
     if node is not None:
         together = min(machine.tensor_parallel, 8)
         loaders = together if serving.mla_attention == "tensor" else 1
         rate = timing.link_share_bytes_per_s(rate, node, loaders)
-    latency = serving.copy_latency_s or (link.copy_latency_s if link else None)
+    latency = serving.copy_latency_s or (of_row.copy_latency_s if of_row else None)
     if serving.block_layout is None and latency is None:
         return replace(machine, bytes_per_s=rate), None
     latency = latency or numbers_of(sources, platform.accelerator)["copy_latency_s"]

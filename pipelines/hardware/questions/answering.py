@@ -251,7 +251,8 @@ def _workload(
     found = workload_answer(setting, turns.cached_tokens, turns.prefill_tokens, question.chunk_tokens)
     about = _about(question, sources, case)
     about = replace(about, is_tokenizer_proxy=about.is_tokenizer_proxy or turns.series.tokenizer == LOGGED)
-    parts = (about, turns.series, found, case.tier, case.origins)
+    ranged = of_workload(setting, case.row.basis, turns.cached_tokens, turns.prefill_tokens)
+    parts = (about, turns.series, found, ranged, case.tier, case.origins)
     return _joined(WorkloadAnswer, *parts, warnings=_warnings(question, sources, case), is_sample=turns.is_sample)
 
 
