@@ -189,6 +189,8 @@ _COMMANDS = {
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
 _READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "measure", "calibrate")
+# These show tables, which have own rows from the run on that found them.
+_SHOW_TABLES = ("sql", "report")
 
 
 def _dispatch(options: argparse.Namespace) -> int:
@@ -199,5 +201,19 @@ def _dispatch(options: argparse.Namespace) -> int:
 
         for unread in unread_files(user_folder(home_path(options.home))):
             print(f"warning: {unread}", file=sys.stderr)
+    if options.command in _SHOW_TABLES:
+        _tell_of_waiting_rows(options.home)
     module = importlib.import_module(_COMMANDS[options.command])
     return int(getattr(module, options.command)(options))
+
+
+def _tell_of_waiting_rows(home: str | None) -> None:
+    """Print a note where a user's own rows are not yet in the tables."""
+    from warehouse.hardware_rows.files import waiting_rows  # noqa: PLC0415 - pyarrow is slow to import
+    from warehouse.home.home import Home, home_path  # noqa: PLC0415
+
+    path = home_path(home)
+    # The command itself reports what cannot be read.
+    with contextlib.suppress(KappaError):
+        if waiting := waiting_rows(path, Home(path).current_note()):
+            print(f"note: {waiting}", file=sys.stderr)

@@ -31,13 +31,19 @@ def paper_values() -> list[dict[str, Any]]:
     """Return the view `paper_values` of a database with only the sourced tables."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    from pipelines.hardware.machines import read_sources  # noqa: PLC0415
     from pipelines.hardware.ratios import hardware_tables  # noqa: PLC0415
+    from pipelines.hardware.validation.table import validation  # noqa: PLC0415
     from warehouse.database.build import build_database  # noqa: PLC0415
     from warehouse.database.engine import fetch, read_only  # noqa: PLC0415
     from warehouse.declared.tables import TABLES  # noqa: PLC0415
     from warehouse.hardware_rows.rows import load_reference  # noqa: PLC0415
 
-    tables = {**hardware_tables(), "published": load_reference("published")}
+    tables = {
+        **hardware_tables(),
+        "published": load_reference("published"),
+        "validation": validation(read_sources()),
+    }
     with tempfile.TemporaryDirectory() as folder:
         files: dict[str, list[Path]] = {name: [] for name, table in TABLES.items() if not table.is_view}
         for name in files.keys() & tables.keys():

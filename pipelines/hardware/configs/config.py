@@ -50,6 +50,7 @@ class Quantisation(BaseModel):
 
     quant_method: Annotated[str, Field(max_length=64)] = ""
     quant_algo: Annotated[str, Field(max_length=64)] = ""
+    config_groups: dict[str, Any] = {}
 
 
 class Config(BaseModel):
@@ -113,6 +114,8 @@ class Config(BaseModel):
     index_head_dim: Count | None = None
     index_topk: Count | None = None
     indexer_types: list[str] | None = None
+    index_topk_freq: Count = 1
+    index_skip_topk_offset: Some = 2
 
     linear_num_value_heads: Count | None = None
     linear_num_key_heads: Count | None = None

@@ -1,7 +1,8 @@
-"""A row of `models` from a config.json: layers, bytes and FLOP by the formulae of the tables."""
+"""A row of `models` from a config.json: its columns from the keys, its figures as those of any other row."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pipelines.hardware.configs.config import Config, not_understood
@@ -19,6 +20,7 @@ from pipelines.hardware.configs.parameters import (
     Parameters,
     count_parameters,
     head_dim_of,
+    indexers_of,
     kv_heads_of,
     linear_widths,
 )
@@ -91,8 +93,8 @@ def _why_not(config: Config, family: Family, kinds: list[str] | None) -> str:
         return f"key {lacking[0]} is missing"
     if config.attn_type_list is not None and set(config.attn_type_list) != {1}:
         return "attn_type_list has layers of another attention"
-    if config.indexer_types is not None and set(config.indexer_types) != {"full"}:
-        return "indexer_types has layers that share an indexer"
+    if config.indexer_types is not None and len(config.indexer_types) != len(kinds or ()):
+        return "indexer_types has not one kind for each layer"
     if len({*kinds} & {SLIDING, CHUNKED, LINEAR}) > 1:
         return "its layers are of three kinds"
     return ""
@@ -102,13 +104,12 @@ def _values(config: Config, family: Family, kinds: list[str], parameters: Parame
     is_latent = config.kv_lora_rank is not None
     rope = config.qk_rope_head_dim or 0
     width = (config.qk_nope_head_dim or 0) + rope if is_latent else head_dim_of(config, family)
-    sliding, linear = kinds.count(SLIDING) + kinds.count(CHUNKED), kinds.count(LINEAR)
+    sliding = kinds.count(SLIDING) + kinds.count(CHUNKED)
     window = config.attention_chunk_size if CHUNKED in kinds else config.sliding_window or family.default_window
     vocabulary = _VOCABULARIES.get(config.vocab_size)
-    index_width = config.index_head_dim if config.index_n_heads else None
-    full = kinds.count(FULL)
+    index_layers = indexers_of(config, len(kinds))
     shape = {
-        "attention": _attention(kinds, is_latent=is_latent, has_indexer=index_width is not None),
+        "attention": _attention(kinds, is_latent=is_latent, has_indexer=bool(index_layers)),
         "total_params": parameters.total,
         "active_params": parameters.active,
         "layers": len(kinds),
@@ -123,25 +124,21 @@ def _values(config: Config, family: Family, kinds: list[str], parameters: Parame
         "experts_per_token": config.experts_per_token if config.experts else None,
         "layer_params": parameters.layers,
         "head_params": parameters.head,
-        "full_attention_layers": full,
+        "full_attention_layers": kinds.count(FULL),
         "sliding_layers": sliding,
-        "linear_layers": linear,
+        "linear_layers": kinds.count(LINEAR),
         "kv_shared_layers": None,
         "sliding_window_tokens": window if sliding else None,
         "sliding_kv_heads": None,
         "sliding_head_dim": None,
         "v_head_dim": config.v_head_dim or width if is_latent else width,
         "kv_lora_rank": config.kv_lora_rank,
-        "qk_rope_head_dim": rope if is_latent else None,
-        "linear_key_heads": config.linear_num_key_heads if linear else None,
-        "linear_key_head_dim": config.linear_key_head_dim if linear else None,
-        "linear_value_heads": config.linear_num_value_heads if linear else None,
-        "linear_value_head_dim": config.linear_value_head_dim if linear else None,
-        "linear_conv_kernel": config.linear_conv_kernel_dim if linear else None,
-        "index_layers": full if index_width else None,
-        "index_heads": config.index_n_heads if index_width else None,
-        "index_head_dim": index_width,
-        "index_picked_tokens": config.index_topk if index_width else None,
+        "qk_rope_head_dim": config.qk_rope_head_dim if is_latent else None,
+        **_linear(config, has_layers=LINEAR in kinds),
+        "index_layers": index_layers or None,
+        "index_heads": config.index_n_heads if index_layers else None,
+        "index_head_dim": config.index_head_dim if index_layers else None,
+        "index_picked_tokens": config.index_topk if index_layers else None,
         "hidden_size": config.hidden_size,
         "weight_dtype": _weight_dtype(config),
     }
@@ -151,8 +148,24 @@ def _values(config: Config, family: Family, kinds: list[str], parameters: Parame
 def _weight_dtype(config: Config) -> str | None:
     """Return the format of a quantised checkpoint, None for bf16 and for a format that has no row."""
     stored = config.quantization_config
-    named = f"{stored.quant_method} {stored.quant_algo}".lower() if stored else ""
-    return next((dtype for dtype in WEIGHT_DTYPES if dtype in named), None)
+    if stored is None:
+        return None
+    named = f"{stored.quant_method} {stored.quant_algo}".lower()
+    # compressed-tensors names no format but the bits and the type of each group.
+    groups = json.dumps(stored.config_groups)
+    is_int4 = '"num_bits": 4' in groups and '"type": "int"' in groups
+    return next((dtype for dtype in WEIGHT_DTYPES if dtype in named), "int4" if is_int4 else None)
+
+
+def _linear(config: Config, *, has_layers: bool) -> dict[str, int | None]:
+    """Return the shape of the state of linear layers, empty where there are none."""
+    return {
+        "linear_key_heads": config.linear_num_key_heads if has_layers else None,
+        "linear_key_head_dim": config.linear_key_head_dim if has_layers else None,
+        "linear_value_heads": config.linear_num_value_heads if has_layers else None,
+        "linear_value_head_dim": config.linear_value_head_dim if has_layers else None,
+        "linear_conv_kernel": config.linear_conv_kernel_dim if has_layers else None,
+    }
 
 
 def _attention(kinds: list[str], *, is_latent: bool, has_indexer: bool) -> str:

@@ -47,7 +47,7 @@ LAYOUTS = {
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
     "gz": gzip.compress,
-    "two gz": lambda data: gzip.compress(data[:100]) + gzip.compress(data[100:]),
+    "two gz": lambda data: gzip.compress(data[:100], mtime=0) + gzip.compress(data[100:]),
     "zst": zstd,
     "two zst": lambda data: zstd(data[:100]) + zstd(data[100:]),
 }
@@ -76,7 +76,7 @@ def test_a_zip_goes_on_counting(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("b/one.jsonl", LINES)
-        archive.writestr("b/two.jsonl.gz", gzip.compress(LINES))
+        archive.writestr("b/two.jsonl.gz", gzip.compress(LINES, mtime=0))
         archive.writestr("README.md", "# no records")
         archive.writestr("__MACOSX/one.jsonl", "no records")
     # 5 + 5
@@ -148,8 +148,8 @@ def archive_with(path: Path, name: str, data: bytes, link: int = 0) -> Path:
     [
         ("inner.zip", b"PK\x05\x06" + bytes(18), 0, ErrorCode.WRONG_KIND),
         ("inner", b"PK\x05\x06" + bytes(18), 0, ErrorCode.WRONG_KIND),
-        ("a.jsonl.gz", gzip.compress(b"PK\x03\x04" + bytes(18)), 0, ErrorCode.WRONG_KIND),
-        ("a.jsonl.gz", gzip.compress(gzip.compress(LINES)), 0, ErrorCode.WRONG_KIND),
+        ("a.jsonl.gz", gzip.compress(b"PK\x03\x04" + bytes(18), mtime=0), 0, ErrorCode.WRONG_KIND),
+        ("a.jsonl.gz", gzip.compress(gzip.compress(LINES), mtime=0), 0, ErrorCode.WRONG_KIND),
         ("../a.jsonl", LINES, 0, ErrorCode.UNSAFE_NAME),
         ("/a.jsonl", LINES, 0, ErrorCode.UNSAFE_NAME),
         ("b\\..\\..\\a.jsonl", LINES, 0, ErrorCode.UNSAFE_NAME),
@@ -172,7 +172,7 @@ def test_archives_that_are_refused(tmp_path: Path, name: str, data: bytes, link:
         (b"version https://git-lfs.github.com/spec/v1\n", ErrorCode.WRONG_KIND),
         (b"once upon a time\nthere was\n", ErrorCode.WRONG_KIND),
         (b"id,id\n1,2\n", ErrorCode.BAD_FILE),
-        (gzip.compress(LINES)[:-9], ErrorCode.BAD_FILE),
+        (gzip.compress(LINES, mtime=0)[:-9], ErrorCode.BAD_FILE),
         (zstd(LINES)[:-9], ErrorCode.BAD_FILE),
         (b"PK\x03\x04" + bytes(40), ErrorCode.BAD_FILE),
         (b"PAR1" + bytes(40), ErrorCode.BAD_FILE),
