@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,6 +66,8 @@ class ReportData:
         models: headline models by name, in the order of the headline list.
         platforms: headline platforms, in the order of the headline list.
         boundness: rows at bf16, reuse by single tokens, each model with its tokenizer; every counting and cost_model.
+        in_blocks: rows at bf16 of every block and cost_model, of the `shown` series on the reference platform.
+        errors: how far public measurements are from the model, a row a class.
         design_questions: rows of the `shown` series and of the headline models; the baseline of a question comes first.
         paper_values: the values that the paper prints, of every workload.
         template_tokens: mean tokens that the chat template adds to a turn, by workload and tokenizer.
@@ -92,6 +94,8 @@ class ReportData:
     rejects: list[Row]
     generations: list[Row]
     histograms: dict[Key, Histogram]
+    in_blocks: list[Row] = field(default_factory=list)
+    errors: list[Row] = field(default_factory=list)
 
     @property
     def is_sample(self) -> bool:
@@ -151,9 +155,9 @@ SELECT workload, level, reason, things, unnest(example) FROM (
   FROM rejects GROUP BY workload, level, reason
 ) ORDER BY workload, level, reason
 """
-_BOUNDNESS = """
+_IN_BLOCKS = """
 SELECT * FROM boundness
-WHERE block_tokens = $block_tokens AND kv_dtype = $kv_dtype AND list_contains($models, model)
+WHERE kv_dtype = $kv_dtype AND list_contains($models, model)
 ORDER BY ALL
 """
 # Table order: the first variant of a question is the baseline of the others.
@@ -172,6 +176,7 @@ _TABLES = {
     "tokenizers": "SELECT * FROM tokenizers ORDER BY tokenizer, engine",
     "generations": "SELECT * FROM generations ORDER BY workload, tokenizer",
     "rejects": _REJECTS,
+    "errors": "FROM validation_by_class",
 }
 
 
@@ -193,7 +198,8 @@ def read_report_data(database: Path) -> ReportData:
         known = {row["model"]: row for row in rows("SELECT * FROM models")}
         models = {name: known[name] for name in names if name in known}
         chosen = {"models": list(models), "kv_dtype": KV_DTYPE}
-        bound = rows(_BOUNDNESS, block_tokens=BLOCK_TOKENS, **chosen)
+        in_blocks = rows(_IN_BLOCKS, **chosen)
+        bound = [row for row in in_blocks if row["block_tokens"] == BLOCK_TOKENS]
         questions = rows(_DESIGN_QUESTIONS, models=list(models))
         template = {(row["workload"], row["tokenizer"]): row["mean"] for row in rows(_TEMPLATE_TOKENS)}
         crit_sql = "SELECT * FROM kappa_crit WHERE kv_dtype = $kv_dtype AND list_contains($models, model) ORDER BY ALL"
@@ -214,6 +220,7 @@ def read_report_data(database: Path) -> ReportData:
         design_questions=[row for row in questions if is_shown(shown, row)],
         template_tokens=template,
         histograms=histograms(bins),
+        in_blocks=[row for row in in_blocks if platform_of(row) in platforms and is_shown(shown, row)],
         **tables,
     )
 

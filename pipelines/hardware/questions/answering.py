@@ -19,7 +19,7 @@ from pipelines.hardware.questions.answer import (
     TurnAnswer,
     WorkloadAnswer,
 )
-from pipelines.hardware.questions.assumptions import of_turn
+from pipelines.hardware.questions.assumptions import of_turn, of_workload
 from pipelines.hardware.questions.choosing import serving_of
 from pipelines.hardware.questions.deployed import WHOLE_LAYERS, bands, deployment_caveats, stored_whole
 from pipelines.hardware.questions.origins import origins, pair_notes
