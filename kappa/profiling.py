@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kappa.asking import answers_of
+from pipelines.hardware.questions.question import CritQuestion
+from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.home import Home, home_path
 
 if TYPE_CHECKING:
@@ -32,8 +38,19 @@ def profile(
     Raises:
         KappaError: the source is not understood, or a step failed; what was published before is as it was.
     """
-    # The graph is above this package; only this function reaches up to it.
-    from assets.commands.profiling import answers, profile_source  # noqa: PLC0415
-
     place = Home(home_path(None if home is None else os.fspath(home)))
-    return answers(place, profile_source(place, os.fspath(source), name, format, dict(fields or {})))
+    asked = {"home": str(place.path), "source": os.fspath(source), "name": name, "format": format}
+    request = json.dumps(asked | {"fields": dict(fields or {})})
+    # The graph runs in a process of its own: Dagster sets up logging and signals for all of one.
+    command = [sys.executable, "-m", "assets.commands.profiling", request]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - ours
+    answer = json.loads(done.stdout.splitlines()[-1]) if done.stdout else {}
+    if "name" not in answer:
+        what, why, remedy, code = answer.get("error") or _ended(done.returncode)
+        raise KappaError(what, why, remedy, code=ErrorCode(code))
+    return answers_of(CritQuestion(workload=answer["name"]), place.path, place.database)
+
+
+def _ended(code: int) -> tuple[str, str, str, str]:
+    why = f"its process ended with code {code}; the last good state is as it was"
+    return "the source was not counted", why, "run it again, or try `kappa profile`", ErrorCode.UNEXPECTED.value

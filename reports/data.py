@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reports.cache_data import CacheData, read_cache
 from reports.histogram import BINS_PER_DECADE, SQL, Histogram, Key, histograms
 from warehouse.database.engine import read_only
 from warehouse.declared.fields import COUNTINGS, HISTORY, LOGGED, REUSES
@@ -69,11 +70,14 @@ class ReportData:
         in_blocks: rows at bf16 of every block and cost_model, of the `shown` series on the reference platform.
         errors: how far public measurements are from the model, a row a class.
         design_questions: rows of the `shown` series and of the headline models; the baseline of a question comes first.
+        load: TTFT over the request rate, of the headline models, each with its tokenizer; of history where there is it.
+        fleet: the cheapest fleet, of the same; empty without prices.
         paper_values: the values that the paper prints, of every workload.
         template_tokens: mean tokens that the chat template adds to a turn, by workload and tokenizer.
         rejects: one row per workload, level and reason, with the number and the first example.
         histograms: turns of the `shown` series, by `tokenizer` or as logged, by workload, metric and whether they are
             first turns.
+        cache: rows about caches of a size, of the `shown` series and the headline models.
     """
 
     tokenizer: str
@@ -87,6 +91,8 @@ class ReportData:
     kappa_crit: list[Row]
     comparison: list[Row]
     design_questions: list[Row]
+    load: list[Row]
+    fleet: list[Row]
     paper_values: list[Row]
     template_tokens: dict[tuple[str, str], float]
     sources: list[Row]
@@ -96,6 +102,7 @@ class ReportData:
     histograms: dict[Key, Histogram]
     in_blocks: list[Row] = field(default_factory=list)
     errors: list[Row] = field(default_factory=list)
+    cache: CacheData = field(default_factory=CacheData)
 
     @property
     def is_sample(self) -> bool:
@@ -137,9 +144,17 @@ class ReportData:
     @cached_property
     def how_counted(self) -> str:
         """The counting of what is shown, and that and the reuse of each workload that has another."""
+        alike = set(self.shown.values())
+        if len(alike) == 1:
+            return str(alike.pop())
         usual = Shown(self.counting, HISTORY)
         others = [f"{workload}: {shown}" for workload, shown in sorted(self.shown.items()) if shown != usual]
         return f"{self.counting} ({'; '.join(others)})" if others else self.counting
+
+    @property
+    def whose_counts(self) -> str:
+        """Whose token counts the figures show."""
+        return "token counts of the log" if self.tokenizer == LOGGED else f"counts of {self.tokenizer}"
 
     def model_label(self, model: str, workload: str = "") -> str:
         """Return the model's name, marked if counts of another vocabulary, or of the workload's log, stand in."""
@@ -163,6 +178,10 @@ ORDER BY ALL
 # Table order: the first variant of a question is the baseline of the others.
 _DESIGN_QUESTIONS = """
 SELECT * FROM design_questions WHERE list_contains($models, model) ORDER BY rowid
+"""
+_SERVING = """
+SELECT * FROM {table} WHERE list_contains($models, model)
+QUALIFY reuse = min(reuse) OVER (PARTITION BY workload) ORDER BY ALL
 """
 _TEMPLATE_TOKENS = """
 SELECT workload, tokenizer, avg(template_tokens) AS mean FROM template_overhead GROUP BY ALL ORDER BY ALL
@@ -201,6 +220,7 @@ def read_report_data(database: Path) -> ReportData:
         in_blocks = rows(_IN_BLOCKS, **chosen)
         bound = [row for row in in_blocks if row["block_tokens"] == BLOCK_TOKENS]
         questions = rows(_DESIGN_QUESTIONS, models=list(models))
+        served = {table: rows(_SERVING.format(table=table), models=list(models)) for table in ("load", "fleet")}
         template = {(row["workload"], row["tokenizer"]): row["mean"] for row in rows(_TEMPLATE_TOKENS)}
         crit_sql = "SELECT * FROM kappa_crit WHERE kv_dtype = $kv_dtype AND list_contains($models, model) ORDER BY ALL"
         crit = [row for row in rows(crit_sql, **chosen) if platform_of(row) in platforms]
@@ -209,6 +229,7 @@ def read_report_data(database: Path) -> ReportData:
         bins = rows(
             SQL, tokenizers=[tokenizer, LOGGED], workloads=list(shown), bins_per_decade=BINS_PER_DECADE, **series
         )
+        cache = read_cache(rows, models, lambda row: is_shown(shown, row))
     return ReportData(
         tokenizer=tokenizer,
         counting=counting,
@@ -221,6 +242,8 @@ def read_report_data(database: Path) -> ReportData:
         template_tokens=template,
         histograms=histograms(bins),
         in_blocks=[row for row in in_blocks if platform_of(row) in platforms and is_shown(shown, row)],
+        cache=cache,
+        **served,
         **tables,
     )
 

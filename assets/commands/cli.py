@@ -13,9 +13,11 @@ import traceback
 from collections.abc import Sequence
 
 from assets import interrupts
+from assets.commands.cache.options import add_cache_options
 from assets.commands.crit.options import add_crit_options
 from assets.commands.own_options import add_own_options
 from assets.commands.parser import OneLineParser
+from assets.commands.serving.options import add_serve_options
 from warehouse.errors import ErrorCode, KappaError, UsageError, write_code
 from warehouse.masking import MaskedStream, mask_log_records
 from warehouse.versions.installed import package_version
@@ -70,6 +72,19 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_crit_options(crit)
     _add_output(crit)
+
+    cache = commands.add_parser(
+        "cache",
+        parents=[shared],
+        help="how much of a workload a cache of a given size keeps, and what crosses the link",
+    )
+    add_cache_options(cache)
+    _add_output(cache)
+    serve = commands.add_parser(
+        "serve-sim", parents=[shared], help="turns that meet on a machine: TTFT over the rate, policies, fleet and cost"
+    )
+    add_serve_options(serve)
+    _add_output(serve)
 
     measure = commands.add_parser(
         "measure", parents=[shared], help="time this machine's link and accelerator; needs PyTorch and an accelerator"
@@ -183,12 +198,14 @@ _COMMANDS = {
     **dict.fromkeys(("add", "profile", "workloads", "remove"), "assets.commands.own"),
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
+    "cache": "assets.commands.cache.command",
+    "serve-sim": "assets.commands.serving.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
     "calibrate": "assets.commands.calibrate",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "measure", "calibrate")
+_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "serve-sim", "measure", "calibrate")
 # These show tables, which have own rows from the run on that found them.
 _SHOW_TABLES = ("sql", "report")
 
@@ -204,7 +221,7 @@ def _dispatch(options: argparse.Namespace) -> int:
     if options.command in _SHOW_TABLES:
         _tell_of_waiting_rows(options.home)
     module = importlib.import_module(_COMMANDS[options.command])
-    return int(getattr(module, options.command)(options))
+    return int(getattr(module, options.command.replace("-", "_"))(options))
 
 
 def _tell_of_waiting_rows(home: str | None) -> None:

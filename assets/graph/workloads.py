@@ -257,7 +257,9 @@ def _rule_checks(key: dg.AssetKey, kind: str, counting: str, reuse: str) -> list
 def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
     data = pq.read_table(product.file(TURNS_FILE)).cast(TURNS.arrow_schema)
     counting, reuse = product.meta["counting"], product.meta["reuse"]
-    found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, counting, reuse)}
+    has_reasoning = bool(product.meta["reasoning_messages"])
+    of_turns = turn_violations(data, workload.kind, counting, reuse, has_reasoning=has_reasoning)
+    found = {"declared": violations(TURNS, data), **of_turns}
     results = [check_result(product.name, name, broken) for name, broken in found.items()]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
 

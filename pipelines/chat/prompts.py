@@ -26,6 +26,7 @@ class PromptTurns:
         first: First message of the turn's session, an index into the sorted messages.
         end: The prompt ends before this message, which is the turn's first reply if it has one.
         is_open: More may be shared with the previous prompt than K here, see `pieces`: only a real prompt shows it.
+        is_structured: The turn is of a conversation with tools, calls or reasoning, see `structured`; None: none is.
     """
 
     turns: Turns
@@ -33,6 +34,7 @@ class PromptTurns:
     first: Ints
     end: Ints
     is_open: Bools
+    is_structured: Bools | None = None
 
 
 def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces: Pieces) -> PromptTurns:

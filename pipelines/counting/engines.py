@@ -207,6 +207,33 @@ def exact_counter(file: TokenizerFile) -> Counter:
     return Counter("tokenizers", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings)
 
 
+Rendered = Callable[[list[dict[str, Any]], list[Any] | None, bool], str]
+
+
+class TemplateRefusedError(ValueError):
+    """A chat template refuses a conversation, or fails on it."""
+
+
+def rendered_prompts(file: TokenizerFile, template: str) -> Rendered:
+    """Return a function for the text of a prompt: of messages, tools, and whether the generation header ends it.
+
+    It raises TemplateRefusedError where the template refuses. See `official_prompts`.
+    """
+    tokenizer = _templated(file, template)
+
+    def render(messages: list[dict[str, Any]], tools: list[Any] | None, has_header: bool) -> str:
+        try:
+            text = tokenizer.apply_chat_template(
+                messages, tools=tools, tokenize=False, add_generation_prompt=has_header,
+                date_string=file.spec.template.date_string,
+            )  # fmt: skip
+        except Exception as error:  # a template may raise anything
+            raise TemplateRefusedError(str(error)) from error
+        return str(text)
+
+    return render
+
+
 def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[str, str]]], Ids]:
     """Return a function for a prompt's token ids, shape (tokens,): the official tokenizer's own `apply_chat_template`.
 
@@ -218,18 +245,7 @@ def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[
         A function of messages (`role`, `content`) that renders them and the generation header, with the date of the
             tokenizer's TOML, and tokenises the whole prompt. It is as slow as the reference engine.
     """
-    # transformers would warn at every import that PyTorch is missing.
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - over a second
-
-    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
-
-    facts = file.spec.template
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_loaded(Tokenizer.from_file, str(file.path), file.sha256),
-        bos_token=facts.begin or None,
-        chat_template=template,
-    )
+    tokenizer, facts = _templated(file, template), file.spec.template
 
     def prompt(messages: list[dict[str, str]]) -> Ids:
         # The default is a BatchEncoding, whose length is not that of the prompt.
@@ -239,6 +255,20 @@ def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[
         return np.array(ids, np.uint32)
 
     return prompt
+
+
+def _templated(file: TokenizerFile, template: str) -> Any:  # noqa: ANN401 - a library without types
+    # transformers would warn at every import that PyTorch is missing.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - over a second
+
+    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
+
+    return PreTrainedTokenizerFast(
+        tokenizer_object=_loaded(Tokenizer.from_file, str(file.path), file.sha256),
+        bos_token=file.spec.template.begin or None,
+        chat_template=template,
+    )
 
 
 def special_tokens_in(texts: pa.Array, file: TokenizerFile) -> npt.NDArray[np.bool_]:

@@ -258,6 +258,22 @@ def compute_s(  # noqa: PLR0913, PLR0917 - a request on a machine
     return prefill_parts(model, machine, cached_tokens, prefill_tokens, cost_model, kv_dtype).compute_s
 
 
+def read_s(model: Model, machine: Machine, prefill_tokens: float) -> float:
+    """Return the seconds to read the weights of dense layers, head and the experts that T tokens draw.
+
+    Raises:
+        ValueError: the machine has no rates of the parts.
+    """
+    if machine.rates is None:
+        raise ValueError("reading weights needs the rates of the parts of prefill")
+    work, rates = work_of(model, machine, 0.0, prefill_tokens, "bf16"), machine.rates
+    drawn = 0.0
+    if work.expert_params:
+        drawn = weights.touched_expert_params(work.expert_params, work.experts, work.experts_per_token, prefill_tokens)
+    dense = work.linear_params * rates.linear_weight_bytes + 2 * work.head_params
+    return dense / rates.hbm_bytes_per_s + drawn * rates.expert_weight_bytes / rates.expert_hbm_bytes_per_s
+
+
 def prefill_s(  # noqa: PLR0913, PLR0917 - a request on a machine
     model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str, kv_dtype: str = "bf16"
 ) -> Value:

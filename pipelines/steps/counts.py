@@ -14,6 +14,7 @@ from pipelines.io.progress import Progress
 from pipelines.sessions.messages import Messages
 from pipelines.steps.distrust import is_distrusted
 from pipelines.steps.fetching import tokenizer_file_of
+from pipelines.steps.forgetting import with_text
 from pipelines.steps.inputs import counts_inputs
 from pipelines.steps.product_names import conversations_name, counts_name, tokenizer_name
 from pipelines.workloads.declaration import Workload
@@ -33,6 +34,7 @@ def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Produc
     name = counts_name(workload.name, tokenizer)
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
+    conversations = with_text(staging, workload)
     messages = Messages(conversations.folder)
     progress = Progress(f"{workload.name}: count with {tokenizer}", conversations.meta["text_bytes"])
     budget = check_budget(conversations.meta["text_bytes"])

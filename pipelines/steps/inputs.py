@@ -37,6 +37,9 @@ class Step(NamedTuple):
 _ROWS = "warehouse/reference/*.csv"
 _WRITTEN = "warehouse.home.lake:write_table"
 _HARDWARE = Step(("pipelines.steps.makers.hardware:hardware", _WRITTEN), (_ROWS,))
+_CAPACITY = Step(
+    ("pipelines.steps.makers.capacity:of_series", "pipelines.steps.reuse_distances:measure_reuse", _WRITTEN)
+)
 STEPS = {
     "conversations": Step(("pipelines.steps.conversations:read_conversations",)),
     "counts": Step(("pipelines.steps.counts:count_tokens",)),
@@ -58,6 +61,14 @@ STEPS = {
     "published": Step(("pipelines.steps.makers.hardware:published", _WRITTEN), ("warehouse/reference/published.csv",)),
     "boundness": Step(("pipelines.steps.makers.limits:boundness_rows", _WRITTEN), (_ROWS,)),
     "design_questions": Step(("pipelines.steps.makers.limits:design_question_rows", _WRITTEN), (_ROWS,)),
+    "measured_reuse": Step(("pipelines.steps.reuse_distances:measure_reuse",)),
+    **dict.fromkeys(
+        ("capacity", "cache_policies", "reuse_times", "top_prefixes", "log_requests", "reuse_distances"), _CAPACITY
+    ),
+    "cache_tiers": Step(("pipelines.steps.makers.capacity:cache_tier_rows", _WRITTEN), (_ROWS,)),
+    "load": Step(("pipelines.steps.makers.serving:load_rows", _WRITTEN), (_ROWS,), ("numpy",)),
+    "schedule": Step(("pipelines.steps.makers.serving:schedule_rows", _WRITTEN), (_ROWS,), ("numpy",)),
+    "fleet": Step(("pipelines.steps.makers.serving:fleet_rows", _WRITTEN), (_ROWS,), ("scipy",)),
     "warehouse": Step(("pipelines.steps.building:build_warehouse",), ("warehouse/sql/*.sql",), ("duckdb",)),
     "report": Step(("reports.report:write_report",), ("reports/template.html",), ("matplotlib", "seaborn")),
 }

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.steps.inputs import inputs_of
-from pipelines.steps.makers import hardware, limits, origins, statistics
+from pipelines.steps.makers import capacity, hardware, limits, origins, serving, statistics
 from pipelines.steps.product_names import conversations_name, home_of, table_name, tokenizer_name
 from pipelines.steps.series import series
 from pipelines.workloads.known import known_workloads
@@ -21,6 +21,7 @@ from warehouse.home.products import Inputs, Product, identity_of
 from warehouse.home.staging import Staging
 
 HARDWARE = ("models", "accelerators", "links", "platforms", "kappa_crit", "headlines", "validation")
+CAPACITY = tuple(capacity.MAKERS)
 STAGED = (
     "sources",
     "tokenizers",
@@ -30,6 +31,9 @@ STAGED = (
     *HARDWARE,
     "boundness",
     "design_questions",
+    *CAPACITY,
+    "cache_tiers",
+    *serving.SERVING,
     "published",
 )
 
@@ -64,7 +68,7 @@ def stage_table(staging: Staging, table: str) -> Product:
 def _inputs(staging: Staging, table: str, parts: list[Product]) -> Inputs:
     """Return what a table depends on: `inputs_of` with what it is made from."""
     made_from: dict[str, Any] = {"turns": {product.name: product.identity for product in parts}}
-    if table in (*HARDWARE, "boundness", "design_questions"):
+    if table in (*HARDWARE, "boundness", "design_questions", "cache_tiers", *serving.SERVING):
         made_from |= {"own_rows": user_rows_identity(hardware.user_rows(staging)), "known": tokenizer_names()}
     if table == "sources":
         found = [staging.require(conversations_name(workload)) for workload in origins.workloads_of(parts)]
@@ -101,6 +105,11 @@ _MAKERS: dict[str, Callable[[Staging, list[Product]], pa.Table]] = {
     "summary": statistics.summary,
     "boundness": limits.boundness_rows,
     "design_questions": limits.design_question_rows,
+    **capacity.MAKERS,
+    "cache_tiers": capacity.cache_tier_rows,
+    "load": serving.load_rows,
+    "schedule": serving.schedule_rows,
+    "fleet": serving.fleet_rows,
     "published": lambda _staging, _parts: hardware.published(),
     **{table: _hardware(table) for table in HARDWARE if table not in {"headlines", "validation"}},
     "headlines": lambda staging, _parts: hardware.headlines(staging),

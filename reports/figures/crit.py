@@ -199,8 +199,7 @@ def caption(data: ReportData) -> str:
     )
     return (
         f"Each curve is the share of a workload's turns, first turns included, whose kappa_ratio is above x "
-        f"(counted by "
-        f"{data.tokenizer}, {data.how_counted}).{lines} Below, kappa_crit of each headline model on each headline "
+        f"({data.whose_counts}, {data.how_counted}).{lines} Below, kappa_crit of each headline model on each headline "
         f"platform at cost_model 2n, "
         f"bf16 keys and values; hollow markers: basis paper."
     )

@@ -12,7 +12,9 @@ K (cached tokens) everything before it, replies included; kappa_ratio = K / T. A
 document: K is the document, T the question, and the first question already finds the document cached.
 
 K is the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU memory,
-nothing as evicted. With less reuse fewer turns are memory bound; what still lies in GPU memory need not be loaded.
+nothing as evicted. With less reuse fewer turns are memory bound; what still lies in GPU memory need not be loaded. So
+it is with reuse history. With prefix K is the leading blocks that any earlier request has left, with reported what the
+server said it found in its cache; a log that has the tokens itself (counting logged) is counted by no tokenizer.
 
 Text is counted as stored, each message by itself, without template tokens (counting text) or as the prompt that the
 model's chat template makes (counting chat). Nothing is cleaned or cut, contexts longer than the model's included; each

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports.data import ReportData
-from reports.figures import boundness, crit, distributions, style
+from reports.figures import boundness, crit, distributions, load, routing, style
+from reports.figures import cache as figure_cache
 from reports.figures import questions as figure_questions
 from reports.format import is_hypothetical, listing, percent
 from reports.page import Block, Page, Paragraph, Picture, Section
-from reports.sections import cost_models, method, paper, percentile_tables, provenance, questions, result
+from reports.sections import cache, cost_models, method, paper, percentile_tables, provenance, questions, result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,12 +18,21 @@ if TYPE_CHECKING:
 CRIT_FIGURE = "kappa_ratio_vs_kappa_crit"
 BOUND_FIGURE = "memory_bound_turns"
 QUESTIONS_FIGURE = "design_questions"
+CAPACITY_FIGURE, TIERS_FIGURE = "hit_ratio_by_bytes", "cache_tiers"
 
 
 def build_page(data: ReportData) -> Page:
     """Return the whole report with its figures drawn."""
     with style.theme():
-        sections = [_first_screen(data), _verdicts(data), _boundness(data), _questions(data), _distributions(data)]
+        sections = [
+            _first_screen(data),
+            _verdicts(data),
+            _boundness(data),
+            _cache(data),
+            _questions(data),
+            *_serving(data),
+            _distributions(data),
+        ]
     sections += [
         _percentiles(data),
         _countings(data),
@@ -100,6 +110,19 @@ def _boundness(data: ReportData) -> Section:
     return Section("Memory bound share by model and hardware", [picture, *grids])
 
 
+def _cache(data: ReportData) -> Section:
+    if not data.cache.curves:
+        return Section("", [])
+    alt = "Curves of hit ratio over bytes of cache: a panel a workload, a line a model, the optimum as a thin line"
+    curves = _picture(figure_cache.draw_capacity(data), CAPACITY_FIGURE, alt, cache.capacity_caption(data))
+    blocks: list[Block] = [Paragraph(cache.intro(data)), curves]
+    if any(figure_cache.loaded_model(data, workload) for workload in figure_cache.workloads_of(data)):
+        alt = "Bars of tokens by origin and percentiles of kappa_link over sizes of host memory, a row a workload"
+        tiers = _picture(figure_cache.draw_tiers(data), TIERS_FIGURE, alt, cache.tiers_caption(data))
+        blocks += [tiers, cache.grid(data)]
+    return Section("How much cache", blocks)
+
+
 def _questions(data: ReportData) -> Section:
     if not data.design_questions:
         return Section("", [])
@@ -108,6 +131,17 @@ def _questions(data: ReportData) -> Section:
     # The short table comes first: in print the figure needs a page of its own.
     blocks: list[Block] = [Paragraph(questions.intro(data)), questions.summary_grid(data), picture]
     return Section("Design questions", [*blocks, *questions.model_grids(data)])
+
+
+def _serving(data: ReportData) -> list[Section]:
+    blocks: list[Block] = []
+    if data.load:
+        alt = "Curves of p90 TTFT over the request rate with bands from p50 to p99, a panel a workload, a line a model"
+        blocks.append(_picture(load.draw(data), "ttft_over_rate", alt, load.caption(data)))
+    if data.fleet:
+        alt = "Classes of turns by K and T, coloured by the machine that serves them, a panel a model"
+        blocks.append(_picture(routing.draw(data), "routing", alt, routing.caption(data)))
+    return [Section("When turns meet", blocks)] if blocks else []
 
 
 def _countings(data: ReportData) -> Section:
@@ -135,7 +169,7 @@ def _distributions(data: ReportData) -> Section:
         blocks.append(_picture(figure, f"distribution_{workload}", alt, distributions.caption(data, workload)))
     if blocks:
         others = sorted({row["tokenizer"] for row in data.summary} - {data.tokenizer})
-        text = f"Figures show the counts of {data.tokenizer}" + (
+        text = f"Figures show the {data.whose_counts}" + (
             f"; the tables hold those of {listing(others)} too." if others else "."
         )
         blocks.insert(0, Paragraph(text))

@@ -9,12 +9,18 @@ from reports.data import COST_MODEL, Platform, ReportData, Row, platform_of
 from reports.figures.style import SAMPLE_MARK
 from reports.format import is_hypothetical, listing, percent, percent_range
 from reports.page import Grid
+from reports.sections import cache
+from warehouse.declared.fields import HISTORY, REUSES
 from warehouse.declared.formats import number
 from warehouse.declared.tables import BOUNDNESS, KAPPA_CRIT, MODELS, SUMMARY
 from warehouse.declared.turn_tables import SERIES
 from warehouse.declared.verdicts import whatever
 
 HALF = 0.5
+_UPPER_BOUND = (
+    "K is the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU "
+    "memory, nothing as evicted. "
+)
 
 
 def sentence(data: ReportData) -> str:
@@ -29,7 +35,8 @@ def sentence(data: ReportData) -> str:
     plural = "s" if len(models) > 1 else ""
     return (
         f"{mark}For {len(models)} headline model{plural} on {platform.hardware}{_served(found)}, over cost models and "
-        f"blocks of 1, 16 and 256 tokens, the link from host memory and not the GPU bounds prefill in {listing(parts)}."
+        f"blocks of 1, 16 and 256 tokens, the link from host memory and not the GPU bounds prefill in "
+        f"{listing(parts)}. {cache.sentence(data)}".rstrip()
     )
 
 
@@ -78,10 +85,21 @@ def basis_note(data: ReportData) -> str:
         f"Basis {basis}, cost_model 2n (t_GPU is 2 x active parameters for each new token and nothing else), bf16 keys "
         f"and values, reuse by single tokens, counting {data.how_counted}; the other cost models are under the "
         "verdicts. The range is over the headline models, each with the counts of its own tokenizer; a model marked "
-        "(proxy) has a vocabulary that is not counted, and the counts of the tokenizer named with it are used. K is "
-        "the upper bound of reuse: everything said before is taken as cached in host memory, nothing as still in GPU "
-        "memory, nothing as evicted. Hypothetical: more than 1 % of the turns are longer than the model's context."
+        "(proxy) has a vocabulary that is not counted, and the counts of the tokenizer named with it are used. "
+        f"{_reuse_words(data)}"
+        "Hypothetical: more than 1 % of the turns are longer than the model's context."
     )
+
+
+def _reuse_words(data: ReportData) -> str:
+    """Return what K is, of the workloads that are shown with another reuse than `history` by name."""
+    found: dict[str, list[str]] = {}
+    for workload, shown in sorted(data.shown.items()):
+        found.setdefault(shown.reuse, []).append(workload)
+    others = [
+        f"K of {listing(names)} is {reuse}: {REUSES[reuse]}. " for reuse, names in found.items() if reuse != HISTORY
+    ]
+    return "".join([_UPPER_BOUND if HISTORY in found or not found else "", *others])
 
 
 def first_grid(data: ReportData) -> Grid:

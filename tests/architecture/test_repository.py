@@ -127,6 +127,7 @@ def test_the_design_s_options_are_there() -> None:
         "refresh": {"--check"},
         "sql": {"--file", "--format", "--output"},
         "crit": {"--model", "--accelerator", "--link", "--basis", "--bandwidth", "--kv-dtype", "--tensor-parallel"},
+        "cache": {"--model", "--accelerator", "--link", "--tier", "--kv-dtype", "--format", "--output"},
         "report": {"--open"},
         "add": {"--dry-run", "--format", "--field", "--no-keep-text"},
         "profile": {"--name", "--tokenizer", "--format", "--field", "--no-keep-text"},

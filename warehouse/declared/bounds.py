@@ -41,6 +41,7 @@ MEASURED_LINK_RATE = Range(
 COPY_RATE = Range(1e6, 3e13, "small pageable copies bring 1e7, memory in common 8e12")
 RATE = Range(1e3, 2e17, "bytes/s of the smallest copy to FLOP/s of the largest accelerator")
 SIZE = Range(1, 1e12, "one byte or row to a terabyte")
+HOURLY_PRICE = Range(1e-4, 1e4, "an accelerator costs cents to some hundred USD an hour")
 SHARE = Range(0, 1, "a share")
 REQUESTS = Range(1, 1e11, "traces have thousands to 10^8 requests")
 TOKENS = Range(1, 1e9, "prompts are some to 10^7 tokens")

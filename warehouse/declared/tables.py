@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import hashlib
 
+from warehouse.declared.capacity_tables import (
+    CACHE_POLICIES,
+    CACHE_TIERS,
+    CAPACITY,
+    CAPACITY_BY_MODEL,
+    LOG_REQUESTS,
+    REUSE_DISTANCES,
+    REUSE_TIMES,
+    TOP_PREFIXES,
+)
 from warehouse.declared.hardware_tables import (
     ACCELERATORS,
     BOUNDNESS,
@@ -28,19 +38,27 @@ from warehouse.declared.question_views import (
     WORKLOADS_COMPARED,
 )
 from warehouse.declared.schema import Table
+from warehouse.declared.serving_tables import FLEET, LOAD, SCHEDULE
 from warehouse.declared.turn_tables import GENERATIONS, PERCENTILES, REJECTS, SOURCES, SUMMARY, TOKENIZERS, TURNS
 
 __all__ = [
     "ACCELERATORS",
     "BOUNDNESS",
     "CACHED_SHARE",
+    "CACHE_POLICIES",
+    "CACHE_TIERS",
+    "CAPACITY",
+    "CAPACITY_BY_MODEL",
     "DESIGN_QUESTIONS",
     "FIGURES_MET",
+    "FLEET",
     "GENERATIONS",
     "HEADLINES",
     "KAPPA_CRIT",
     "KAPPA_RATIO_BY_TURN",
     "LINKS",
+    "LOAD",
+    "LOG_REQUESTS",
     "MODELS",
     "PAPER_COMPARISON",
     "PAPER_VALUES",
@@ -48,6 +66,9 @@ __all__ = [
     "PLATFORMS",
     "PUBLISHED",
     "REJECTS",
+    "REUSE_DISTANCES",
+    "REUSE_TIMES",
+    "SCHEDULE",
     "SESSION_TOTALS",
     "SOURCES",
     "SUMMARY",
@@ -56,6 +77,7 @@ __all__ = [
     "TEXT_AGAINST_CHAT",
     "TOKENIZERS",
     "TOKENIZERS_COMPARED",
+    "TOP_PREFIXES",
     "TURNS",
     "TURNS_PER_SESSION",
     "VALIDATION",
@@ -83,6 +105,16 @@ TABLES: dict[str, Table] = {
         SUMMARY,
         BOUNDNESS,
         DESIGN_QUESTIONS,
+        CAPACITY,
+        CACHE_POLICIES,
+        REUSE_TIMES,
+        TOP_PREFIXES,
+        LOG_REQUESTS,
+        REUSE_DISTANCES,
+        CACHE_TIERS,
+        LOAD,
+        SCHEDULE,
+        FLEET,
         PUBLISHED,
         PAPER_COMPARISON,
         PAPER_VALUES,
@@ -96,6 +128,7 @@ TABLES: dict[str, Table] = {
         WORKLOADS_COMPARED,
         FIGURES_MET,
         VALIDATION_BY_CLASS,
+        CAPACITY_BY_MODEL,
     )
 }
 

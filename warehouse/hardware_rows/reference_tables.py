@@ -7,6 +7,7 @@ from dataclasses import replace
 from warehouse.declared import fields as f
 from warehouse.declared import hardware_fields as h
 from warehouse.declared import reference_fields as r
+from warehouse.declared import serving_fields as s
 from warehouse.declared.schema import Table
 from warehouse.declared.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PLATFORMS, PUBLISHED
 from warehouse.hardware_rows.worked_out import ASSUMED
@@ -106,20 +107,28 @@ TRACES = Table(
         r.REUSE, r.NEW_P50, r.REUSED_P50, r.TRACE_BLOCK, h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
     ),
 )  # fmt: skip
+PRICES = Table(
+    "prices",
+    "the price of one accelerator: kappa has none of its own",
+    ("accelerator",),
+    (h.ACCELERATOR, s.USD_PER_HOUR, f.SOURCE, h.RETRIEVED),
+)
 _TABLES = (
     replace(MODELS, fields=_TYPED_MODELS), ACCELERATORS, LINKS, replace(PLATFORMS, fields=_TYPED_PLATFORMS),
     HEADLINES, MEASURED, MEASUREMENTS, FITTED_NUMBERS, CALIBRATED, VALIDATION_POINTS, HELD_OUT, TRANSFER_RULES, TRACES,
-    PAPER_MODELS, PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED,
+    PAPER_MODELS, PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED, PRICES,
 )  # fmt: skip
 REFERENCE = {table.name: table for table in _TABLES}
 # Tables that a user may extend in HOME/reference/<name>.csv.
 USER_TABLES = (
     "models", "accelerators", "links", "platforms", "headlines", "measured", "measurements", "calibrated",
+    "prices",
 )  # fmt: skip
 # Columns that hold a name from another table: `link` a name of `links`.
 NAMES_FROM = {
     "models": ("tokenizer",),
     "platforms": ("accelerator", "link"),
+    "prices": ("accelerator",),
     "headlines": ("model", "accelerator", "link"),
     "measured": ("accelerator", "link"),
     "fitted_numbers": ("accelerator",),

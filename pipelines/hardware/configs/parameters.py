@@ -39,15 +39,14 @@ def count_parameters(config: Config, family: Family, kinds: list[str], is_sparse
     is_tied = family.is_tied if config.tie_word_embeddings is None else config.tie_word_embeddings
     attention = [linear_attention(config) if kind == LINEAR else full_attention(config, family) for kind in kinds]
     feed = [_sparse(config, family) if sparse else (_dense(config),) * 2 for sparse in is_sparse]
-    indexers = indexers_of(config, len(kinds)) * _indexer(config)
-    of_layers = sum(attention) + indexers + len(kinds) * family.norms * width
+    of_layers = sum(attention) + len(kinds) * family.norms * width + index_layers(config) * _indexer(config)
     every, drawn = (of_layers + sum(part[n] for part in feed) for n in range(2))
     outside = matrix * (1 if is_tied else 2) + width
     return Parameters(every + outside, drawn + outside, drawn, matrix)
 
 
 def full_attention(config: Config, family: Family) -> int:
-    """Return the parameters of a layer's attention without an indexer: grouped queries, or a latent."""
+    """Return the parameters of a layer's attention: grouped queries, or a latent without its indexer."""
     if config.kv_lora_rank is not None:
         return _latent_attention(config)
     width, heads, kv_heads, head = (
@@ -83,15 +82,12 @@ def _latent_attention(config: Config) -> int:
     return queries + width * (rank + rope) + rank + rank * heads * (nope + value) + heads * value * width
 
 
-def indexers_of(config: Config, layers: int) -> int:
-    """Return how many layers have an indexer of their own; the others take the picks of an earlier one."""
+def index_layers(config: Config) -> int:
+    """Return how many layers have an indexer of their own; the others use the tokens that an earlier one picked."""
     if config.index_n_heads is None:
         return 0
-    if config.indexer_types is not None:
-        return config.indexer_types.count("full")
-    # As transformers 5.24 reads the two keys.
-    first = config.index_skip_topk_offset - 1
-    return sum(max(layer - first, 0) % config.index_topk_freq == 0 for layer in range(layers))
+    types = config.indexer_types
+    return config.num_hidden_layers if types is None else types.count("full")
 
 
 def _indexer(config: Config) -> int:

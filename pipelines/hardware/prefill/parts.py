@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from warehouse.formulas import timing, weights
@@ -48,6 +48,16 @@ class Rates:
     attention_gpus: int = 1
     batch: int = 1
     local_batch: int = 1
+
+    def slowed(self, share: float) -> Rates:
+        """Return the rates with that share of the compute, and memory as it is."""
+        return replace(
+            self,
+            linear_flop_per_s=self.linear_flop_per_s * share,
+            expert_flop_per_s=self.expert_flop_per_s * share,
+            head_flop_per_s=self.head_flop_per_s * share,
+            attention_flop_per_s=self.attention_flop_per_s * share,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -295,3 +295,8 @@ def _link_to_host(sources: Sources, row: OnPlatform) -> float:
         return measured_of(sources, row).pinned_to_host_bytes_per_s
     link = known(named(sources.links, row.link))
     return link.to_host_bytes_per_s or link.bytes_per_s
+
+
+def settings_of(question: OneQuestion, sources: Sources, row: KappaCrit) -> list[tuple[Case, Setting]]:
+    """Return a chosen row adjusted to the question, once for each cost model that is known for it and asked for."""
+    return [(case, setting) for case, setting in _settings(question, sources, [row]) if setting.cost_model is not None]

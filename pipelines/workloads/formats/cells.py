@@ -30,8 +30,8 @@ def first_at(value: object, paths: Iterable[str]) -> Any:  # noqa: ANN401 - any 
 
 
 def is_empty(value: object) -> bool:
-    """Return whether a value is null, or an empty cell of CSV."""
-    return value is None or value == ""
+    """Return whether a value is null, an empty cell of CSV, or the NaN that frames write for null."""
+    return value is None or value == "" or value != value  # noqa: PLR0124 - NaN alone differs from itself
 
 
 def tokens_of(value: object, name: str) -> int | None:

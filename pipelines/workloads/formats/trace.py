@@ -223,19 +223,18 @@ def _streams(requests: list[Any], session: str) -> Iterator[tuple[str, object]]:
 
 def looks_like(records: Sequence[Value], given: Fields) -> Understood | None:
     """Recognise identities of blocks in each record, or in the requests of each."""
-    blocks = paths_of(ROLES[0], given)
-    found = [first_at(one, blocks) is not None or _is_session(one, blocks) for one in records]
-    return understood(records, given, ROLES, f"identities of blocks in {blocks[0]}") if found and all(found) else None
+    blocks, found = paths_of(ROLES[0], given), [*records]
+    for record in records:
+        inner = [one for one in list_of(record.get("requests")) or [] if isinstance(one, dict)]
+        if first_at(record, blocks) is None and all(first_at(one, (*blocks, "requests")) is None for one in inner):
+            return None
+        found += inner
+    return understood(found, given, ROLES, f"identities of blocks in {blocks[0]}") if found else None
 
 
 def write(records: Iterable[Record], fields: Fields, sink: Sink) -> None:
     """Write the requests of a trace, as `read` returns them."""
     write_log(read(plain(records), fields), sink)
-
-
-def _is_session(record: Value, blocks: tuple[str, ...]) -> bool:
-    requests = list_of(record.get("requests"))
-    return any(first_at(request, (*blocks, "requests")) is not None for request in requests or [])
 
 
 FORMAT = Format(

@@ -128,7 +128,7 @@ class _Usage:
         """Return n and the cached tokens among them, None where they are not given."""
         counts = next((inner for path in _INSIDE if isinstance(inner := at(record, path), dict)), record)
         own = self.fields.keys() & {"prompt_tokens", "cached_tokens", "prefill_tokens"}
-        if not own and (_READ in counts or _CREATED in counts):
+        if not own and "input_tokens" in counts and (_READ in counts or _CREATED in counts):
             return self._anthropic(counts)
         cached = tokens_of(self._found(record, "cached_tokens"), "the number of cached tokens")
         prompt = tokens_of(self._found(record, "prompt_tokens"), "the number of prompt tokens")

@@ -133,7 +133,7 @@ def _answer(name: str, records: list[Record], asked: list[Format], given: Fields
     seen = f"its records have {_keys(values)}" if values else "its records are no objects"
     if values and any(needed <= {key.lower() for key in values[0]} for needed in _LENGTHS):
         why = f"{seen}: lengths without identities of blocks or sessions say nothing of reuse"
-        raise KappaError(f"{name} cannot be a workload", why, "give a log with hash_ids", code=ErrorCode.WRONG_KIND)
+        raise KappaError(f"{name} cannot be a workload", why, "give a log with hash_ids", code=ErrorCode.LENGTHS_ALONE)
     wanted = "; ".join(f"{form.name}: {_needs(form, given)}" for form in asked)
     what = f"{name} is not {format_name}" if format_name else f"{name} is of no known format"
     remedy = "name what differs with --field ROLE=PATH" + ("" if format_name else ", and the format with --format")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from reports.data import shown_series
+from reports.data import shown_of, shown_series
 from reports.figures.crit import Curve, _label_places
 from reports.figures.style import LINE_STYLES, SAMPLE_MARK, axis_label, colours, new_figure, png_bytes, svg_bytes, theme
 from reports.format import is_hypothetical, percent, whole_percent
@@ -83,6 +83,23 @@ def test_the_series_that_figures_show() -> None:
     assert shown_series(rows, [{"tokenizer": None}, {"tokenizer": "b"}]) == ("b", "text")
     assert shown_series(rows, []) == ("a", "text")
     assert shown_series([], []) == ("", "")
+
+
+def test_the_series_of_each_workload() -> None:
+    """The first reuse as declared, in the counting that most are shown in where the workload has it."""
+    names = ("workload", "counting", "reuse")
+    rows = [
+        dict(zip(names, row, strict=True))
+        for row in (
+            ("a", "chat", "prefix"), ("a", "chat", "history"), ("a", "text", "history"), ("b", "chat", "prefix"),
+            ("b", "chat", "reported"), ("c", "logged", "reported"), ("d", "chat", "history"),
+        )
+    ]  # fmt: skip
+    assert shown_of(rows, "text") == {
+        "a": ("text", "history"), "b": ("chat", "prefix"), "c": ("logged", "reported"), "d": ("chat", "history"),
+    }  # fmt: skip
+    assert shown_of(rows, "chat")["a"] == ("chat", "history")
+    assert shown_of([], "") == {}
 
 
 def test_shares_are_never_rounded_to_all_or_nothing() -> None:

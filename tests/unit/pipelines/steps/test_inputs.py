@@ -22,7 +22,7 @@ from warehouse.versions.reached_code import code_of
 ROOT = Path(__file__).resolve().parents[4]
 PACKAGES = ("pipelines", "reports", "warehouse")
 LIMITS = {"boundness", "design_questions"}
-ROWS = {*HARDWARE, *LIMITS}
+ROWS = {*HARDWARE, *LIMITS, "cache_tiers"}
 
 
 def state(root: Path) -> dict[str, object]:

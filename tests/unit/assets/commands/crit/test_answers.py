@@ -319,6 +319,7 @@ def test_warnings_stand_in_text_and_rows(crit: Crit, said: Callable[..., str]) -
     [
         ("--tier-share 0.5 --cached-tokens 5 --new-tokens 5", "--tier-share needs --tier"),
         ("--counting chat --cached-tokens 5 --new-tokens 5", "--counting needs --workload"),
+        ("--reuse prefix --cached-tokens 5 --new-tokens 5", "--reuse needs --workload"),
         ("--workload finqa --output-tokens 5 --pool-tokens 5", "--output-tokens and --pool-tokens need a turn"),
         ("--cached-tokens 5 --new-tokens 5 --idle-w 500 --busy-w 100", "it is above --busy-w"),
         ("--cached-tokens 5 --new-tokens 5 --tier-share nan --tier nvme-gen5-x4", "--tier-share nan is not possible"),

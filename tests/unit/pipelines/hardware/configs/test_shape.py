@@ -31,7 +31,7 @@ DEEPSEEK = keys(
     "deepseek_v3", 7168, 61, 128, 129280, **LATENT, num_key_value_heads=128, intermediate_size=18432,
     moe_intermediate_size=2048, n_routed_experts=256, num_experts_per_tok=8, n_shared_experts=1,
     first_k_dense_replace=3, moe_layer_freq=1, max_position_embeddings=163840, num_nextn_predict_layers=1,
-    quantization_config={"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
+    quantization_config={"quant_method": "fp8", "fmt": "e4m3"},
 )  # fmt: skip
 CONFIGS = {
     "llama-3.1-70b": keys("llama", 8192, 80, 64, 128256, num_key_value_heads=8, intermediate_size=28672,
@@ -110,6 +110,15 @@ def test_a_vocabulary_decides_the_tokenizer() -> None:
         assert (row.tokenizer, row.is_tokenizer_proxy) == (tokenizer, is_proxy)
 
 
+def test_layers_that_share_an_indexer() -> None:
+    """21 of 61 layers have keys of their own: 21 x (128 + 4) bytes, and that many fewer parameters."""
+    base = CONFIGS["deepseek-v3.2"]
+    shared = row_of(base | {"indexer_types": ["full"] * 21 + ["shared"] * 40, "index_topk_freq": 4})
+    assert (shared.index_layers, shared.indexer_bytes_per_token) == (21, 21 * 132)
+    # 1,536 x 64 x 128 + 7,168 x (128 + 64) + 2 x 128 a layer
+    assert MODELS["deepseek-v3.2"].total_params - shared.total_params == 40 * 13_959_424  # type: ignore[operator]
+
+
 LLAMA = CONFIGS["llama-3.1-70b"]
 
 
@@ -135,8 +144,7 @@ LLAMA = CONFIGS["llama-3.1-70b"]
         (LLAMA | {"num_key_value_heads": 7}, "kv_heads"),
         (CONFIGS["gpt-oss-120b"] | {"num_experts_per_tok": None, "experts_per_token": None}, "num_experts_per_tok"),
         (DEEPSEEK | {"qk_rope_head_dim": None}, "qk_rope_head_dim"),
-        (DEEPSEEK | {"index_n_heads": 8, "index_head_dim": 128, "index_topk": 64,
-                     "indexer_types": ["full", "shared"]}, "indexer_types"),
+        (CONFIGS["deepseek-v3.2"] | {"indexer_types": ["full", "shared"]}, "indexer_types"),
         ({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}}, "hidden_size"),
     ],
 )  # fmt: skip

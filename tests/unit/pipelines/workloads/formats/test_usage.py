@@ -31,6 +31,11 @@ VENDORS: dict[str, tuple[Row, int, int]] = {
     ),
     "plain": ({"cached_tokens": 60, "prefill_tokens": 40, "output_tokens": 7}, 60, 40),
     "cells": ({"prompt_tokens": "100", "prompt_tokens_details.cached_tokens": "60", "completion_tokens": "7"}, 60, 40),
+    # a proxy's names in addition to those of the server, which count
+    "litellm": (
+        {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 60}, "cache_read_input_tokens": 60,
+         "cache_creation_input_tokens": 0, "completion_tokens": 7}, 60, 40,
+    ),
     # all of it cached: K = 99
     "whole prompt": ({"prompt_tokens": 100, "cached_tokens": 100, "completion_tokens": 7}, 99, 1),
 }  # fmt: skip
@@ -68,11 +73,12 @@ def test_nothing_beside_others_that_report() -> None:
         {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": None}},
         {"prompt_tokens": 10, "prompt_tokens_details": None},
         {"prompt_tokens": 10},
+        {"prompt_tokens": 10, "cached_tokens": float("nan")},
     ]
     found = logged(rows)
-    assert k_and_t(found) == [(5, 5), (0, 10), (0, 10), (0, 10)]
+    assert k_and_t(found) == [(5, 5), (0, 10), (0, 10), (0, 10), (0, 10)]
     (note,) = found.notes
-    assert note.startswith("3 of 4 requests")
+    assert note.startswith("4 of 5 requests")
 
 
 @pytest.mark.parametrize("row", [{"prompt_tokens": 10, "prompt_tokens_details": None}, {"prompt_tokens": 10}])
