@@ -92,6 +92,11 @@ def build_parser() -> argparse.ArgumentParser:
     measure.add_argument("--accelerator", metavar="A", help="its name in the tables (default: by the device's name)")
     measure.add_argument("--link", metavar="L", help="a name for its link (default: host-link)")
 
+    calibration = commands.add_parser(
+        "calibrate", parents=[shared], help="fit the model's numbers to measurements of your own machine"
+    )
+    calibration.add_argument("--file", metavar="CSV", required=True, help="the measurements, see docs/validation.md")
+
     report = commands.add_parser(
         "report", parents=[shared], help="draw the report and figures again, from the warehouse"
     )
@@ -211,9 +216,10 @@ _COMMANDS = {
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
     "add-tokenizer": "assets.commands.tokenizers",
+    "calibrate": "assets.commands.calibrate",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "serve-sim", "measure")
+_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "serve-sim", "measure", "calibrate")
 # These show tables, which have own rows from the run on that found them.
 _SHOW_TABLES = ("sql", "report")
 

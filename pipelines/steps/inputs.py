@@ -59,6 +59,7 @@ STEPS = {
     ),
     **dict.fromkeys(("models", "accelerators", "links", "platforms", "kappa_crit"), _HARDWARE),
     "headlines": Step(("pipelines.steps.makers.hardware:headlines", _WRITTEN), (_ROWS,)),
+    "validation": Step(("pipelines.steps.makers.hardware:validations", _WRITTEN), (_ROWS,)),
     "published": Step(("pipelines.steps.makers.hardware:published", _WRITTEN), ("warehouse/reference/published.csv",)),
     "boundness": Step(("pipelines.steps.makers.limits:boundness_rows", _WRITTEN), (_ROWS,)),
     "design_questions": Step(("pipelines.steps.makers.limits:design_question_rows", _WRITTEN), (_ROWS,)),

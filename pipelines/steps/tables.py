@@ -21,7 +21,7 @@ from warehouse.home.lake import write_table
 from warehouse.home.products import Inputs, Product, identity_of
 from warehouse.home.staging import Staging
 
-HARDWARE = ("models", "accelerators", "links", "platforms", "kappa_crit", "headlines")
+HARDWARE = ("models", "accelerators", "links", "platforms", "kappa_crit", "headlines", "validation")
 CAPACITY = tuple(capacity.MAKERS)
 STAGED = (
     "sources",
@@ -114,6 +114,7 @@ _MAKERS: dict[str, Callable[[Staging, list[Product]], pa.Table]] = {
     "schedule": serving.schedule_rows,
     "fleet": serving.fleet_rows,
     "published": lambda _staging, _parts: hardware.published(),
-    **{table: _hardware(table) for table in HARDWARE if table != "headlines"},
+    **{table: _hardware(table) for table in HARDWARE if table not in {"headlines", "validation"}},
     "headlines": lambda staging, _parts: hardware.headlines(staging),
+    "validation": lambda staging, _parts: hardware.validations(staging),
 }

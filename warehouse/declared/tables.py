@@ -23,6 +23,8 @@ from warehouse.declared.hardware_tables import (
     LINKS,
     MODELS,
     PLATFORMS,
+    VALIDATION,
+    VALIDATION_BY_CLASS,
 )
 from warehouse.declared.published_tables import FIGURES_MET, PAPER_COMPARISON, PAPER_VALUES, PUBLISHED
 from warehouse.declared.question_views import (
@@ -78,6 +80,8 @@ __all__ = [
     "TOP_PREFIXES",
     "TURNS",
     "TURNS_PER_SESSION",
+    "VALIDATION",
+    "VALIDATION_BY_CLASS",
     "WORKLOADS_COMPARED",
     "tables_identity",
 ]
@@ -96,6 +100,7 @@ TABLES: dict[str, Table] = {
         PLATFORMS,
         KAPPA_CRIT,
         HEADLINES,
+        VALIDATION,
         PERCENTILES,
         SUMMARY,
         BOUNDNESS,
@@ -122,6 +127,7 @@ TABLES: dict[str, Table] = {
         TOKENIZERS_COMPARED,
         WORKLOADS_COMPARED,
         FIGURES_MET,
+        VALIDATION_BY_CLASS,
         CAPACITY_BY_MODEL,
     )
 }
