@@ -100,7 +100,7 @@ def _wish(options: argparse.Namespace, name: str) -> adding.Wish:
             what, why = f"--field {given} cannot be meant", "it is ROLE=PATH, as in session=metadata.id"
             raise UsageError(what, why, "write it so", code=ErrorCode.USAGE)
         fields.append((role, path))
-    return adding.Wish(name, options.source, options.form, tuple(fields), not options.no_keep_text)
+    return adding.Wish(name, options.source, options.form, tuple(fields), not options.no_keep_text, options.salt)
 
 
 def _print(added: adding.Added) -> None:

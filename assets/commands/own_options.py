@@ -37,6 +37,7 @@ def _add_overruling(parser: argparse.ArgumentParser) -> None:
         "--field", action="append", metavar="ROLE=PATH", default=[],
         help="where a field is, such as session=metadata.id (may be repeated)",
     )  # fmt: skip
+    parser.add_argument("--salt", metavar="TEXT", help="a secret in the identities of blocks of text (requests)")
     parser.add_argument(
         "--no-keep-text", action="store_true", help="remove its texts from the home folder after counting"
     )

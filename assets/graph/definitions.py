@@ -39,6 +39,9 @@ def _assets(known: dict[str, Workload], home: Path) -> list[dg.AssetsDefinition]
         if workload.kind == "requests":
             found += [w.logged_turns_asset(workload)]
             continue
+        if workload.kind == "prompts":
+            found += [w.requested_turns_asset(workload, name) for name, spec in tokenizers.items() if spec.has_chat]
+            continue
         for tokenizer in tokenizers:
             found += [w.counts_asset(workload, tokenizer)]
             found += [w.turns_asset(workload, tokenizer)]
@@ -56,6 +59,10 @@ def _turns_keys(workload: Workload, tokenizers: list[TokenizerSpec]) -> list[dg.
     """Return the turns of a workload: by each tokenizer and counting, or of its log, by none."""
     if workload.kind == "requests":
         names = [product_names.turns_name(workload.name, LOGGED, LOGGED, workload.reuse)]
+    elif workload.kind == "prompts":
+        names = [
+            product_names.turns_name(workload.name, spec.name, "chat", PREFIX) for spec in tokenizers if spec.has_chat
+        ]
     else:
         names = [
             product_names.turns_name(workload.name, spec.name, *series)
@@ -73,7 +80,7 @@ def selection(chosen: Iterable[Workload], tokenizers: list[str], home: Path) -> 
         name, counted = workload.name, counted or workload.kind != "requests"
         keys += [w.key_of(product_names.raw_name(name)), w.key_of(product_names.conversations_name(name))]
         keys += _turns_keys(workload, specs)
-        if workload.kind != "requests":
+        if workload.kind not in {"requests", "prompts"}:
             keys += [w.key_of(product_names.counts_name(name, tokenizer)) for tokenizer in tokenizers]
     # A log that has the tokens itself needs no tokenizer.
     files = [product_names.tokenizer_name(tokenizer) for tokenizer in tokenizers if counted]

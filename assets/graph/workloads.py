@@ -15,6 +15,7 @@ from pipelines.steps.conversations import read_conversations
 from pipelines.steps.counts import count_tokens
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file
 from pipelines.steps.logged_turns import logged_turns
+from pipelines.steps.prefix.requested import derive_requested_turns
 from pipelines.steps.prefix.turns import derive_prefix_turns
 from pipelines.steps.text_turns import derive_turns
 from pipelines.steps.turn_products import TURNS_FILE
@@ -235,6 +236,30 @@ def prefix_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinitio
     @without_secrets
     def turns(kappa: KappaHome) -> dg.MaterializeResult:
         product = derive_prefix_turns(kappa.staging(), workload, tokenizer)
+        metadata, results = _turns_shown(product, workload)
+        fingerprint = _fingerprint_result(kappa, product, tokenizer)
+        return dg.MaterializeResult(metadata=metadata, check_results=[*results, fingerprint])
+
+    return turns
+
+
+def requested_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
+    """Return the asset of K, T and kappa_ratio of logged requests with text, with the checks of `turns`."""
+    key = key_of(product_names.turns_name(workload.name, tokenizer, "chat", PREFIX))
+    before = (product_names.conversations_name(workload.name), product_names.tokenizer_name(tokenizer))
+
+    @dg.asset(
+        key=key,
+        deps=[key_of(name) for name in before],
+        group_name="turns",
+        description=f"K by leading blocks that any earlier request of {workload.name} has left, by {tokenizer}.",
+        metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
+        check_specs=_turn_checks(key, workload.kind, "chat", PREFIX),
+        kinds={"parquet"},
+    )
+    @without_secrets
+    def turns(kappa: KappaHome) -> dg.MaterializeResult:
+        product = derive_requested_turns(kappa.staging(), workload, tokenizer)
         metadata, results = _turns_shown(product, workload)
         fingerprint = _fingerprint_result(kappa, product, tokenizer)
         return dg.MaterializeResult(metadata=metadata, check_results=[*results, fingerprint])

@@ -40,7 +40,7 @@ _LOG = logging.getLogger("kappa")
 Structure = tuple[int, dict[str, Any]]
 CHECK_TOKENS = 500_000
 _NEVER = 1 << 40
-Kind = Literal["chat", "documents", "requests"]
+Kind = Literal["chat", "documents", "requests", "prompts"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -30,10 +30,11 @@ class SessionTurns:
     output: Ints
 
 
-class _Session:
+class Session:
     """Renders and counts the prompts of one conversation."""
 
     def __init__(self, conversation: Mapping[str, Any], render: Rendered, counter: Counter, end_of_turn: str) -> None:
+        """Keep them; `known` holds the tokens of parts, and may be that of another session."""
         self.messages: list[Message] = conversation["messages"]
         self.tools: list[Any] | None = conversation.get("tools")
         self.render, self.counter, self.end = render, counter, end_of_turn
@@ -102,7 +103,7 @@ def session_turns(
 
     Source: docs/turns.md, "Chats, counting `chat`".
     """
-    session = _Session(conversation, render, counter, end_of_turn)
+    session = Session(conversation, render, counter, end_of_turn)
     rows: list[tuple[int, int, int]] = []
     computed: Ids | None = None
     for end, ids, reply in _computed(session):
@@ -121,11 +122,11 @@ def left_by_turns(
     conversation: Mapping[str, Any], render: Rendered, counter: Counter, end_of_turn: str
 ) -> Iterator[Ids]:
     """Yield the token ids that each turn leaves: its prompt, the reply and its end; nothing where it is refused."""
-    for _, ids, reply in _computed(_Session(conversation, render, counter, end_of_turn)):
+    for _, ids, reply in _computed(Session(conversation, render, counter, end_of_turn)):
         yield np.empty(0, np.uint32) if ids is None else np.concatenate((ids, reply))
 
 
-def _computed(session: _Session) -> Iterator[tuple[int, Ids | None, Ids]]:
+def _computed(session: Session) -> Iterator[tuple[int, Ids | None, Ids]]:
     """Yield the end of each turn's prompt, the tokens of the prompt, None from a refused one on, and of the reply."""
     is_refused, none = False, np.empty(0, np.uint32)
     for end in prompt_ends(session.messages):

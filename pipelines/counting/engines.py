@@ -235,6 +235,22 @@ def exact_counter(file: TokenizerFile) -> Counter:
     return Counter(_EXACT, version, count_strings, piece_bytes, WHOLE_BYTES, _SLICE_BYTES, encode_strings)
 
 
+def begin_ids(file: TokenizerFile) -> Ids:
+    """Return the token ids that a tokenizer puts before a text by itself, such as its BOS, shape (tokens,).
+
+    A rebuilt file may lack that rule; then the begin of its template's facts is taken.
+    """
+    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
+
+    found = _loaded(Tokenizer.from_file, str(file.path), file.sha256).encode("a", add_special_tokens=True)
+    before = 0
+    while before < len(found.ids) and found.special_tokens_mask[before]:
+        before += 1
+    if before or not file.spec.template.begin:
+        return np.array(found.ids[:before], np.uint32)
+    return exact_counter(file).encode(file.spec.template.begin)
+
+
 Rendered = Callable[[list[dict[str, Any]], list[Any] | None, bool], str]
 
 

@@ -41,7 +41,12 @@ class Blocks:
 
 
 def chained_blocks(
-    ids: npt.NDArray[np.uint32], ends: Ints, *, seeds: Lane | None = None, block_tokens: int = BLOCK_TOKENS
+    ids: npt.NDArray[np.uint32],
+    ends: Ints,
+    *,
+    seeds: Lane | None = None,
+    salts: Lane | None = None,
+    block_tokens: int = BLOCK_TOKENS,
 ) -> Blocks:
     """Return the identities of the full blocks of each request.
 
@@ -55,6 +60,7 @@ def chained_blocks(
         ids: Token ids of all requests, shape (tokens,).
         ends: End of each request in `ids`, shape (requests,).
         seeds: What distinguishes requests with equal tokens (`seed_of`), shape (requests,), or None.
+        salts: What distinguishes places with equal tokens, 0 where nothing does, shape (tokens,), or None.
         block_tokens: Tokens of a block; a last block with fewer has no identity.
     """
     lengths = np.diff(ends, prepend=0)
@@ -63,7 +69,10 @@ def chained_blocks(
     owner = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(owner)) - (last - counts)[owner]
     starts = (ends - lengths)[owner] + number * block_tokens
-    rows = ids[starts[:, None] + np.arange(block_tokens)].astype(np.uint64)
+    places = starts[:, None] + np.arange(block_tokens)
+    rows = ids[places].astype(np.uint64)
+    if salts is not None:
+        rows ^= salts[places]
     salt = np.zeros(len(owner), np.uint64) if seeds is None else seeds[owner]
     lanes = [_chained(_mixed(_content(rows, key) ^ salt, number), last - counts, owner) for key in (_FIRST, _SECOND)]
     return Blocks(lanes[0], lanes[1], last)

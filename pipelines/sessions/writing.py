@@ -7,7 +7,7 @@ its questions; those may be anywhere after it, `position` orders them. No later 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pipelines.reuse.requests import Requests, write_requests
 from pipelines.sessions.messages import MESSAGES_SCHEMA, MessagesWriter
 from pipelines.sessions.rejects import Reject, RejectsWriter, without_surrogates
+from pipelines.sessions.service import Service, write_service
 from pipelines.sessions.structures import StructuresWriter
 
 # Reasoning is what an assistant wrote before its reply, and no later prompt holds.
@@ -129,6 +130,12 @@ class SessionsWriter:
         write_requests(requests, self.folder)
         self.notes += notes
         self.served += len(requests)
+
+    def service(self, service: Service, session: Sequence[int], turn_index: Sequence[int]) -> None:
+        """Keep the order of service of requests that were written by `structure`, numbered in the file's order."""
+        write_service(service, session, turn_index, self.folder)
+        self.notes += [service.note] if service.note else []
+        self.served += len(session)
 
     def structure(self, session: int, conversation: Mapping[str, Any]) -> None:
         """Keep a conversation whose prompts only a template can render."""

@@ -47,6 +47,7 @@ STEPS = {
     "text": Step(("pipelines.steps.text_turns:derive_turns",)),
     "chat": Step(("pipelines.steps.chat_turns:count_chat_turns",)),
     "prefix": Step(("pipelines.steps.prefix.turns:derive_prefix_turns",)),
+    "requested": Step(("pipelines.steps.prefix.requested:derive_requested_turns",)),
     "logged": Step(("pipelines.steps.logged_turns:logged_turns",)),
     "sources": Step(("pipelines.steps.makers.origins:sources", _WRITTEN)),
     "tokenizers": Step(("pipelines.steps.makers.origins:tokenizers", _WRITTEN)),
@@ -114,6 +115,24 @@ def prefix_inputs(history: str) -> Inputs:
     return inputs_of("prefix", history=history)
 
 
+def requested_inputs(raw: dict[str, Any], file: dict[str, Any], own: Path, *, distrusted: bool) -> Inputs:
+    """Return what the turns of requests with text depend on: what was read, the tokenizer, its template.
+
+    Args:
+        raw: Meta of the fetched files.
+        file: Meta of the tokenizer's file.
+        own: Folder of a user's own tokenizers.
+        distrusted: See `pipelines.steps.distrust`.
+    """
+    return inputs_of(
+        "requested",
+        conversations=identity_of(**conversations_inputs(raw)),
+        fingerprint=file["fingerprint"],
+        template=template_facts(file["tokenizer"], own),
+        engines={name: library_version(name) for name in ENGINES[distrusted:]},
+    )
+
+
 def logged_inputs(conversations: str, reuse: str) -> Inputs:
     """Return what the turns of a log that has the tokens itself depend on."""
     return inputs_of("logged", conversations=conversations, reuse=reuse)
@@ -142,5 +161,8 @@ def _reader(name: str) -> dict[str, str]:
 
 
 def _own_reader(declared: dict[str, Any]) -> dict[str, Any]:
-    """Return the code that reads an own workload's files, and what its declaration says of its fields."""
-    return {**code_of("pipelines.workloads.own.reading:read_own", declared["reader"]), "fields": declared["fields"]}
+    """Return the code that reads an own workload's files, and what its declaration says of fields and salt."""
+    return {
+        **code_of("pipelines.workloads.own.reading:read_own", declared["reader"]),
+        **{name: declared[name] for name in ("fields", "salt") if name in declared},
+    }

@@ -34,7 +34,15 @@ def logged_turns(staging: Staging, workload: Workload) -> Product:
     return staging.require(name)
 
 
-def requests_of(staging: Staging, workload: str) -> Requests | None:
-    """Return the requests of a log in order of service; None where reuse is `history` and follows from `turns`."""
+def requests_of(staging: Staging, workload: str, turns: Product | None = None) -> Requests | None:
+    """Return the requests of a log in order of service; None where reuse is `history` and follows from `turns`.
+
+    Args:
+        staging: The products.
+        workload: Its name.
+        turns: The turns of a series; a log with text has other identities by each tokenizer, which are with them.
+    """
+    if turns is not None and turns.file(REQUESTS).is_file():
+        return read_requests(turns.folder)
     conversations = staging.require(conversations_name(workload))
     return read_requests(conversations.folder) if conversations.file(REQUESTS).is_file() else None

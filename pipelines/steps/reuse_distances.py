@@ -57,7 +57,7 @@ def block_sizes(staging: Staging, turns: Product) -> tuple[int, ...]:
     """
     if turns.meta["reuse"] == HISTORY:
         return TEXT_BLOCKS
-    log = requests_of(staging, turns.meta["workload"])
+    log = requests_of(staging, turns.meta["workload"], turns)
     return (log.block_tokens,) if log and log.block_tokens else ()
 
 
@@ -82,7 +82,7 @@ def _rows(staging: Staging, turns: Product, names: dict[str, str]) -> dict[str, 
 
 def _requests(staging: Staging, turns: Product, block_tokens: int) -> tuple[Requests, list[str]]:
     """Return the requests of a series, in order of service or of the file, and the names of the sessions by number."""
-    if turns.meta["reuse"] != HISTORY and (log := requests_of(staging, turns.meta["workload"])) is not None:
+    if turns.meta["reuse"] != HISTORY and (log := requests_of(staging, turns.meta["workload"], turns)) is not None:
         requests = requests_of_ids(
             block_tokens=log.block_tokens, offsets=log.offsets, ids=log.ids, lookup_counts=log.lookup_blocks,
             context_tokens=log.context_tokens, session=log.session, arrival_s=log.arrival_s,

@@ -7,7 +7,14 @@ from functools import cache
 
 from pipelines.steps.distrust import is_distrusted
 from pipelines.steps.fetching import own_tokenizers
-from pipelines.steps.inputs import conversations_inputs, counts_inputs, logged_inputs, prefix_inputs, turns_inputs
+from pipelines.steps.inputs import (
+    conversations_inputs,
+    counts_inputs,
+    logged_inputs,
+    prefix_inputs,
+    requested_inputs,
+    turns_inputs,
+)
 from pipelines.steps.product_names import conversations_name, home_of, tokenizer_name, turns_name
 from pipelines.workloads.known import known_workloads
 from warehouse.declared.fields import LOGGED, PREFIX
@@ -72,6 +79,10 @@ def is_current(staging: Staging, turns: Product) -> bool:
         return False
     fingerprint = file.meta["fingerprint"]
     distrusted = is_distrusted(staging, tokenizer, fingerprint)
+    if conversations.meta["raw"].get("kind") == "prompts":
+        raw = conversations.meta["raw"]
+        inputs = requested_inputs(raw, file.meta, own_tokenizers(staging), distrusted=distrusted)
+        return (conversations.identity, turns.identity) == (read, identity_of(**inputs))
     counts = identity_of(**counts_inputs(read, fingerprint, distrusted=distrusted))
     kind, own = conversations.meta["raw"].get("kind", ""), own_tokenizers(staging)
     made = identity_of(**turns_inputs(counts, kind, tokenizer, counting, own))

@@ -15,7 +15,7 @@ from pipelines.sessions.writing import SessionsWriter
 from pipelines.workloads.chat_records import cut_reject
 from warehouse.declared.fields import HISTORY
 
-Kind = Literal["chat", "documents", "requests"]
+Kind = Literal["chat", "documents", "requests", "prompts"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Workload:
         title: Its common name.
         repo_id: Data set repository on the Hub.
         licence: Licence of the data set.
-        kind: What a session is: a conversation, a document with its questions, or requests whose tokens a log has.
+        kind: What a session is: a conversation, a document with its questions, requests whose tokens a log has, or
+            requests whose prompts it has.
         select: Chooses the files of the repository to read.
         read: Writes the sessions of those files.
         sample: Generates such files without a network.
@@ -48,6 +49,7 @@ class Workload:
         hub: Where its files are, None for the Hub of the run.
         declared: What a user's own declaration decides about its sessions; None for a built-in one.
         keep_text: Whether texts stay in staging after they were counted.
+        salt: A user's secret in the identities of blocks.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Workload:
     hub: Hub | None = field(repr=False, default=None)
     declared: dict[str, Any] | None = None
     keep_text: bool = True
+    salt: str = field(repr=False, default="")
 
 
 def files_named(*paths: str) -> Selector:

@@ -18,7 +18,7 @@ from warehouse.declared.fields import COUNTINGS, HISTORY, REUSES
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-KINDS = ("chat", "documents", "requests")
+KINDS = ("chat", "documents", "requests", "prompts")
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ RULES = (
 
 
 def rules_of(kind: str, counting: str, reuse: str) -> tuple[TurnRule, ...]:
-    """Return the rules for a kind of workload (`chat`, `documents`, `requests`), a counting and a reuse."""
+    """Return the rules for a kind of workload (`chat`, `documents`, `requests`, `prompts`), a counting and a reuse."""
     return tuple(r for r in RULES if kind in r.kinds and counting in r.countings and reuse in r.reuses)
 
 

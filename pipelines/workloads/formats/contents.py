@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -35,6 +36,30 @@ def content_of(value: Any, where: str) -> Content:  # noqa: ANN401 - any JSON va
         raise UnusableError("missing_field", f"{where} is {kind_of(value)}")
     texts = [_part_text(part) for part in value]
     return Content("\n".join(text for text in texts if text is not None), texts.count(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """A part that cannot be counted: the characters of the content's text before it, and the sha256 of its JSON."""
+
+    characters: int
+    sha256: str
+
+
+def uncounted_in(value: Any) -> Iterator[Uncounted]:  # noqa: ANN401 - any JSON value
+    """Yield the parts of a content that cannot be counted.
+
+    >>> [one.characters for one in uncounted_in(["see", {"type": "image_url"}, "it"])]
+    [3]
+    """
+    before: list[str] = []
+    for part in value if isinstance(value, list) else ():
+        text = _part_text(part)
+        if text is not None:
+            before.append(text)
+            continue
+        whole = json.dumps(part, sort_keys=True).encode()
+        yield Uncounted(len("\n".join(before)), hashlib.sha256(whole).hexdigest())
 
 
 def _part_text(part: Any) -> str | None:  # noqa: ANN401 - any JSON value

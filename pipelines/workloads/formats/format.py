@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from pipelines.records.record import Record
 from pipelines.reuse.requests import Requests
 from pipelines.sessions.rejects import Reject
+from pipelines.sessions.service import Service
 from pipelines.workloads.declaration import Kind
 from warehouse.declared.fields import HISTORY
 
@@ -34,6 +35,9 @@ class Sink(Protocol):
 
     def requests(self, requests: Requests, notes: list[str]) -> None:
         """Keep the requests of a log, whose sessions were registered in their order, and what the user is told."""
+
+    def service(self, service: Service, session: Sequence[int], turn_index: Sequence[int]) -> None:
+        """Keep the order of service of requests that were written by `structure`, numbered in the file's order."""
 
     def reject(self, reject: Reject) -> None:
         """Record a reject."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from pipelines.sessions.service import Service
+
 SECOND, MILLISECOND = 10**9, 10**6
 # Seconds of the year 5138; milliseconds of 1973.
 MOST_SECONDS = 1e11
@@ -56,21 +54,6 @@ def _of_text(text: str) -> object:
 
 def _bounded(instant: int) -> int | None:
     return instant if abs(instant) <= _MOST else None
-
-
-@dataclass(frozen=True)
-class Service:
-    """The order in which requests are served.
-
-    Attributes:
-        order: Place in the file of the request served first, second, ...; shape (requests,).
-        arrival_s: Time of arrival in seconds, in order of service; shape (requests,). None where it is not known.
-        note: Why the order is that of the file; empty where no time is given, or all can be read.
-    """
-
-    order: Ints
-    arrival_s: Floats | None
-    note: str = ""
 
 
 def order_of_service(instants: Sequence[int | None], *, given: int) -> Service:

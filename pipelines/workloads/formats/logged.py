@@ -13,11 +13,11 @@ import numpy as np
 from pipelines.records.record import Record
 from pipelines.reuse.requests import Ints, Requests, turn_indices
 from pipelines.sessions.rejects import Reject
+from pipelines.sessions.service import Service
 from pipelines.turns.derivation import Turns
 from pipelines.workloads.formats.cells import at, is_empty
 from pipelines.workloads.formats.fields import paths_of
 from pipelines.workloads.formats.format import Fields, Role, Sink, Understood, Value
-from pipelines.workloads.formats.instants import Service
 from warehouse.errors import ErrorCode, KappaError
 
 # A record: its file, its number there from 0, and its value, most often a dict.

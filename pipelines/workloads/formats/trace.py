@@ -18,11 +18,12 @@ from pipelines.records.record import Record
 from pipelines.reuse.given import leading_left
 from pipelines.reuse.leading import cached_by_blocks
 from pipelines.sessions.rejects import TURN_LEVEL, Reject
+from pipelines.sessions.service import Service
 from pipelines.workloads.formats.blocks import BlockColumns
 from pipelines.workloads.formats.cells import BadNumberError, first_at, is_empty, list_of, tokens_of
 from pipelines.workloads.formats.fields import name_of, paths_of
 from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value
-from pipelines.workloads.formats.instants import MILLISECOND, SECOND, Service, instant_of, order_of_service
+from pipelines.workloads.formats.instants import MILLISECOND, SECOND, instant_of, order_of_service
 from pipelines.workloads.formats.logged import (
     Logged,
     Read,

@@ -102,7 +102,7 @@ class _Usage:
     def is_counted(self, record: object) -> bool:
         """Return whether a record has tokens of a prompt, in whatever names."""
         try:
-            return self._prompt_and_cached(object_of(record))[0] is not None
+            return self.counts(object_of(record))[0] is not None
         except (Unusable, BadNumberError):
             return False
 
@@ -110,7 +110,7 @@ class _Usage:
         return name_of(first_at(value, self.paths["session"]))
 
     def _add(self, record: dict[str, Any]) -> None:
-        prompt, cached = self._prompt_and_cached(record)
+        prompt, cached = self.counts(record)
         if prompt is None:
             raise Unusable("missing_field", "the tokens of the prompt are absent or null")
         if not prompt:
@@ -124,7 +124,7 @@ class _Usage:
         self.read.add(session, prompt, output, instant, is_timed=not is_empty(time))
         self.cached.append(-1 if cached is None else cached)
 
-    def _prompt_and_cached(self, record: dict[str, Any]) -> tuple[int | None, int | None]:
+    def counts(self, record: dict[str, Any]) -> tuple[int | None, int | None]:
         """Return n and the cached tokens among them, None where they are not given."""
         counts = next((inner for path in _INSIDE if isinstance(inner := at(record, path), dict)), record)
         own = self.fields.keys() & {"prompt_tokens", "cached_tokens", "prefill_tokens"}
@@ -179,6 +179,15 @@ class _Usage:
             "start it so that it does (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report)",
             code=ErrorCode.NO_CACHED_TOKENS,
         )
+
+
+def reported_by(record: object) -> tuple[int, int] | None:
+    """Return the tokens of the prompt and those of them that the server found in its cache; None where it says not."""
+    try:
+        prompt, cached = _Usage({}).counts(object_of(record))
+    except (Unusable, BadNumberError):
+        return None
+    return None if prompt is None or cached is None or cached > prompt else (prompt, cached)
 
 
 def looks_like(records: Sequence[Value], given: Fields) -> Understood | None:

@@ -31,6 +31,7 @@ class Wish:
     format: str | None = None
     fields: tuple[tuple[str, str], ...] = ()
     keep_text: bool = True
+    salt: str | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,14 @@ def understood(home: Home, wish: Wish, stdin: IO[bytes]) -> Added:
         require_roles(recognised.form.name, fields)
     except ValueError as error:
         raise UsageError(f"{wish.name} {error}", "the role is unknown", "name another", code=ErrorCode.USAGE) from error
-    given: dict[str, Any] = {"format": recognised.form.name, **found, "keep_text": wish.keep_text, "fields": fields}
+    if wish.salt is not None and (not wish.salt or recognised.form.kind != "prompts"):
+        what, why = (
+            f"{wish.name} takes no such salt",
+            "only the format requests has identities of text, and it needs one",
+        )
+        raise UsageError(what, why, "leave out --salt", code=ErrorCode.USAGE)
+    given: dict[str, Any] = {"format": recognised.form.name, **found, "keep_text": wish.keep_text}
+    given |= {"salt": wish.salt, "fields": fields}
     return Added(wish.name, Declaration(**given), files, recognised)
 
 

@@ -32,6 +32,7 @@ class Declaration(BaseModel):
         title: What it is called in the report.
         licence: Its licence.
         keep_text: Whether texts stay in staging after they were counted.
+        salt: A secret in the identities of blocks of text, of the format `requests`.
         fields: Dotted paths by role, where names differ from those of the format.
     """
 
@@ -45,6 +46,7 @@ class Declaration(BaseModel):
     title: str | None = None
     licence: str | None = None
     keep_text: StrictBool = True
+    salt: str | None = Field(None, min_length=1, repr=False)
     fields: dict[str, str] = {}
 
     @field_validator("format")
@@ -60,6 +62,8 @@ class Declaration(BaseModel):
             raise ValueError("needs one of path and repo")
         if self.path is not None and (self.files or self.revision):
             raise ValueError("has files or revision, which belong to repo")
+        if self.salt is not None and format_named(self.format).kind != "prompts":
+            raise ValueError("has a salt, which belongs to the format requests: no other has identities of text")
         require_roles(self.format, self.fields)
         return self
 

@@ -12,6 +12,7 @@ from pipelines.records.reading import read_records
 from pipelines.records.record import Record
 from pipelines.reuse.requests import Requests
 from pipelines.sessions.rejects import Reject
+from pipelines.sessions.service import Service
 from pipelines.sessions.writing import ROLE_NAMES
 from pipelines.workloads.formats import format_named, formats
 from pipelines.workloads.formats.format import Fields, Format, Understood, Value
@@ -32,6 +33,7 @@ class Preview:
     uncounted_parts: int = 0
     rows: list[dict[str, object]] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
+    prompts: list[Mapping[str, Any]] = field(default_factory=list)
 
     def session(self, session_id: str, path: str, record: int) -> int:
         """Begin a row."""
@@ -51,7 +53,10 @@ class Preview:
 
     def structure(self, session: int, conversation: Mapping[str, Any]) -> None:
         """Note the tools that a session offers."""
-        if conversation.get("tools"):
+        if session >= len(self.rows):
+            # A request: its session is known when all were read.
+            self.prompts.append(conversation)
+        elif conversation.get("tools"):
             self.rows[session]["roles"] = f"{self.rows[session]['roles']} tools"
 
     def requests(self, requests: Requests, notes: list[str]) -> None:
@@ -67,6 +72,26 @@ class Preview:
                 "output_tokens": int(requests.output_tokens[number]) if requests.has_output[number] else None,
             }
             for number, session in enumerate(requests.session[:SHOWN_ROWS].tolist())
+        ]
+
+    def service(self, service: Service, session: Sequence[int], turn_index: Sequence[int]) -> None:
+        """Make the rows those of the first requests in order of service."""
+        sessions = self.rows
+        self.rows = [
+            {
+                "session": sessions[number]["session"],
+                "turn_index": turn,
+                "messages": len(prompt.get("messages", ())),
+                "characters": sum(len(one["content"]) for one in prompt.get("messages", ()))
+                + len(prompt.get("prompt", "")),
+                "reply": "known" if "reply" in prompt else "unknown",
+            }
+            for number, turn, prompt in zip(
+                session[:SHOWN_ROWS],
+                turn_index,
+                (self.prompts[place] for place in service.order.tolist()),
+                strict=False,
+            )
         ]
 
     def reject(self, reject: Reject) -> None:

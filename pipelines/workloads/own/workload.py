@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import partial
@@ -37,10 +38,17 @@ def own_workload(home: Path, name: str, declaration: Declaration) -> Workload:
         read=partial(read_own, form=form, fields=declaration.fields),
         sample=_no_sample,
         hub=hub,
-        declared={"format": declaration.format, "fields": declaration.fields, "reader": reader_of(declaration.format)},
+        declared={"format": declaration.format, "fields": declaration.fields, "reader": reader_of(declaration.format)}
+        | ({"salt": _mark_of(declaration.salt)} if declaration.salt else {}),
         keep_text=declaration.keep_text,
         reuse=form.reuse,
+        salt=declaration.salt or "",
     )
+
+
+def _mark_of(salt: str) -> str:
+    """Return what tells two salts apart and neither itself."""
+    return hashlib.scrypt(salt.encode(), salt=b"kappa", n=1024, r=8, p=1, dklen=8).hex()
 
 
 def hub_of(home: Path, name: str, declaration: Declaration) -> tuple[Hub, str]:
