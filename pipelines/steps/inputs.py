@@ -58,6 +58,7 @@ STEPS = {
     "summary": Step(
         ("pipelines.steps.makers.statistics:summary", _WRITTEN), ("warehouse/sql/summary.sql",), ("duckdb",)
     ),
+    "reuse_reported": Step(("pipelines.steps.makers.statistics:reuse_reported", _WRITTEN)),
     **dict.fromkeys(("models", "accelerators", "links", "platforms", "kappa_crit"), _HARDWARE),
     "headlines": Step(("pipelines.steps.makers.hardware:headlines", _WRITTEN), (_ROWS,)),
     "validation": Step(("pipelines.steps.makers.hardware:validations", _WRITTEN), (_ROWS,)),

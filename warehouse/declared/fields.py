@@ -141,6 +141,14 @@ TURNS = _count("turns", "1", "turns")
 FIRST_TURNS = _count("first_turns", "1", "turns with turn_index 0")
 CACHED_TOKENS_SUM = _count("cached_tokens_sum", "tokens", "sum of cached_tokens")
 PREFILL_TOKENS_SUM = _count("prefill_tokens_sum", "tokens", "sum of prefill_tokens")
+COMPARED_REQUESTS = _count("compared_requests", "1", "requests with both text and a report of the server's cache")
+CONTEXT_TOKENS_SUM = _count("context_tokens_sum", "tokens", "sum of K + T by this tokenizer")
+REPORTED_CONTEXT_SUM = _count("reported_context_tokens_sum", "tokens", "sum of the prompts' tokens as the server says")
+REPORTED_CACHED_SUM = _count("reported_cached_tokens_sum", "tokens", "sum of the cached tokens that the server says")
+PREDICTED_HIT_RATIO = _ratio("predicted_hit_ratio", "cached_tokens_sum / context_tokens_sum: an unlimited cache", 1.0)
+REPORTED_HIT_RATIO = _ratio(
+    "reported_hit_ratio", "reported_cached_tokens_sum / reported_context_tokens_sum: what was served", 1.0
+)
 OUTPUT_TOKENS_SUM = _count("output_tokens_sum", "tokens", "sum of output_tokens").or_null(
     "sum of output_tokens; NULL where no turn has one"
 )

@@ -39,7 +39,16 @@ from warehouse.declared.question_views import (
 )
 from warehouse.declared.schema import Table
 from warehouse.declared.serving.tables import FLEET, LOAD, SCHEDULE
-from warehouse.declared.turn_tables import GENERATIONS, PERCENTILES, REJECTS, SOURCES, SUMMARY, TOKENIZERS, TURNS
+from warehouse.declared.turn_tables import (
+    GENERATIONS,
+    PERCENTILES,
+    REJECTS,
+    REUSE_REPORTED,
+    SOURCES,
+    SUMMARY,
+    TOKENIZERS,
+    TURNS,
+)
 
 __all__ = [
     "ACCELERATORS",
@@ -67,6 +76,7 @@ __all__ = [
     "PUBLISHED",
     "REJECTS",
     "REUSE_DISTANCES",
+    "REUSE_REPORTED",
     "REUSE_TIMES",
     "SCHEDULE",
     "SESSION_TOTALS",
@@ -103,6 +113,7 @@ TABLES: dict[str, Table] = {
         VALIDATION,
         PERCENTILES,
         SUMMARY,
+        REUSE_REPORTED,
         BOUNDNESS,
         DESIGN_QUESTIONS,
         CAPACITY,

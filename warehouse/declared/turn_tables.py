@@ -61,6 +61,21 @@ REJECTS = Table(
     ),
     partition_by=("workload",),
 )
+REUSE_REPORTED = Table(
+    "reuse_reported",
+    "the requests of one series whose log has both text and the server's report",
+    SERIES,
+    (
+        *SERIES_FIELDS,
+        f.COMPARED_REQUESTS,
+        f.CONTEXT_TOKENS_SUM,
+        f.CACHED_TOKENS_SUM,
+        f.PREDICTED_HIT_RATIO,
+        f.REPORTED_CONTEXT_SUM,
+        f.REPORTED_CACHED_SUM,
+        f.REPORTED_HIT_RATIO,
+    ),
+)
 TURNS = Table(
     "turns",
     "one turn of one session, counted one way by one tokenizer",

@@ -1,4 +1,4 @@
-"""The tables that DuckDB computes over the turns of each series."""
+"""The tables of statistics over the turns of each series, most of them computed by DuckDB."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pyarrow as pa
 from pipelines.steps.series import some
 from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.database.aggregates import percentiles_of, summary_of
+from warehouse.declared.tables import REUSE_REPORTED
+from warehouse.declared.turn_tables import SERIES
 from warehouse.home.products import Product
 from warehouse.home.staging import Staging
 
@@ -31,3 +33,14 @@ def summary(staging: Staging, parts: list[Product]) -> pa.Table:
             for part in some(parts)
         ]
     )
+
+
+def reuse_reported(staging: Staging, parts: list[Product]) -> pa.Table:
+    """Return K as it is predicted and as the server reported it, of every log that has both text and reports."""
+    del staging
+    rows = [
+        {name: part.meta[name] for name in SERIES} | part.meta["reported"]
+        for part in some(parts)
+        if part.meta.get("reported")
+    ]
+    return REUSE_REPORTED.rows(rows)

@@ -56,15 +56,19 @@ def derive_requested_turns(staging: Staging, workload: Workload, tokenizer: str)
             LOG.warning("%s: %s, counting with tokenizers", name, error)
             counter = exact_counter(file)
             left = _left(conversations.folder, file, counter, workload.salt)
+        reports = [one.get("reported") for _, one in structures(conversations.folder)]
         places = read_service(conversations.folder)
         sessions = pq.read_table(conversations.file(SESSIONS))
     turns, requests = _served([left[place] for place in places.order.tolist()], places, sessions)
+    reported = _compared(turns, reports, places.order)
+    if reported:
+        LOG.info("%s: %s", name, _said(reported))
     with staging.build(name, inputs=inputs) as draft:
         write_turns(draft, turns, sessions, series)
         write_requests(requests, draft.folder)
         draft.meta.update(
             {key: conversations.meta[key] for key in ("is_sample", "uncounted_parts", "reasoning_messages")},
-            special_token_messages=0, fingerprint=file.fingerprint,
+            reported=reported, special_token_messages=0, fingerprint=file.fingerprint,
             engine=counter.engine, engine_version=counter.engine_version,
         )  # fmt: skip
     return staging.require(name)
@@ -123,4 +127,35 @@ def _requests(turns: Turns, places: Places, sessions: pa.Table, blocks: Blocks, 
         offsets=np.concatenate((np.zeros(1, np.int64), blocks.ends[kept])),
         ids=dense_codes(blocks.identity.view(np.int64))[0],
         lookup_blocks=lookup[kept],
+    )
+
+
+def _compared(turns: Turns, reports: list[list[int] | None], order: Ints) -> dict[str, float]:
+    """Return the sums over the requests that the server reported too; nothing where there are none.
+
+    K as reported is bounded as ours: min(cached tokens, n - 1), n as the server counts it.
+    """
+    served = [reports[place] for place in order.tolist()]
+    kept = np.array([one is not None and one[0] > 0 for one in served], np.bool_) & ~turns.is_empty
+    if not kept.any():
+        return {}
+    said = np.array([one for one, keep in zip(served, kept, strict=True) if keep], np.int64)
+    context, cached = int((turns.cached + turns.prefill)[kept].sum()), int(turns.cached[kept].sum())
+    reported, found = int(said[:, 0].sum()), int(np.minimum(said[:, 1], said[:, 0] - 1).sum())
+    return {
+        "compared_requests": int(kept.sum()),
+        "context_tokens_sum": context,
+        "cached_tokens_sum": cached,
+        "predicted_hit_ratio": cached / context,
+        "reported_context_tokens_sum": reported,
+        "reported_cached_tokens_sum": found,
+        "reported_hit_ratio": found / reported,
+    }
+
+
+def _said(reported: dict[str, float]) -> str:
+    predicted, found = reported["predicted_hit_ratio"], reported["reported_hit_ratio"]
+    return (
+        f"an unlimited cache would hold {predicted:.1%} of the prompts' tokens, the server reported {found:.1%}"
+        f" ({reported['compared_requests']:,} requests have both)"
     )

@@ -183,3 +183,22 @@ def test_a_salt_changes_no_count(real: Any) -> None:  # noqa: ANN401 - Lab
     assert rows(salted) == before
     assert plain.identity != salted.identity
     assert "pepper" not in json.dumps([salted.meta, real.staging.newest("raw/gateway").meta])
+
+
+def test_predicted_against_reported(real: Any) -> None:  # noqa: ANN401 - Lab
+    """Sums over the requests that have both; the one without a report is in neither."""
+    usage = {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 0}}
+    again = {"prompt_tokens": 60, "prompt_tokens_details": {"cached_tokens": 60}}
+    records = [
+        asked(LONG * 2, response={"choices": [{"message": {"content": "Yes."}}], "usage": usage}),
+        asked(LONG * 2, response={"choices": [{"message": {"content": "Yes."}}], "usage": again}),
+        asked(LONG * 2, response="Yes."),
+    ]
+    product = made(real, records)
+    found = rows(product)
+    (row,) = read_table(stage_table(real.staging, "reuse_reported")).to_pylist()
+    # K as reported is 0 and min(60, 60 - 1) = 59 of 50 + 60.
+    assert (row["compared_requests"], row["reported_cached_tokens_sum"]) == (2, 59)
+    assert row["reported_hit_ratio"] == pytest.approx(59 / 110)
+    assert row["cached_tokens_sum"] == found[0][2] + found[1][2] > 0
+    assert row["predicted_hit_ratio"] == pytest.approx(found[1][2] / (2 * (found[1][2] + found[1][3])))
