@@ -59,7 +59,7 @@ def derive_requested_turns(staging: Staging, workload: Workload, tokenizer: str)
         reports = [one.get("reported") for _, one in structures(conversations.folder)]
         places = read_service(conversations.folder)
         sessions = pq.read_table(conversations.file(SESSIONS))
-    turns, requests = _served([left[place] for place in places.order.tolist()], places, sessions)
+    turns, requests = served([left[place] for place in places.order.tolist()], places, sessions)
     reported = _compared(turns, reports, places.order)
     if reported:
         LOG.info("%s: %s", name, _said(reported))
@@ -87,7 +87,7 @@ def _left(folder: Path, file: TokenizerFile, counter: Counter, salt: str) -> lis
     return [requested.left(request) for _, request in structures(folder)]
 
 
-def _served(left: list[Left], places: Places, sessions: pa.Table) -> tuple[Turns, Requests]:
+def served(left: list[Left], places: Places, sessions: pa.Table) -> tuple[Turns, Requests]:
     """Return requests in order of service as turns, with K = T = 0 where there is no prompt, and without those."""
     prompt = np.array([one.prompt_tokens for one in left], np.int64)
     reply = np.array([one.reply_tokens for one in left], np.int64)

