@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.commands import cli, doctor, measure, own, querying, running
+from assets.commands import cli, doctor, measure, querying, running
 from assets.commands.cli import build_parser, main, readable
 from assets.commands.crit import command as crit
+from assets.commands.own import command as own
 from warehouse.database.build import build_database
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode, KappaError
