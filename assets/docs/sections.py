@@ -9,6 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+_POINTS = (
+    "| point | class | model | accelerator | GPUs | K | T | quantity | measured | predicted / measured | held out "
+    "| source |"
+)
+
 
 def with_sections(text: str) -> str:
     """Return the page with its generated sections replaced; each is between `<!-- name -->` and `<!-- end -->`."""
@@ -85,8 +90,7 @@ def points() -> str:
     from warehouse.declared.formats import number  # noqa: PLC0415
 
     lines = [
-        "| point | class | model | accelerator | GPUs | K | T | quantity | measured | predicted / measured "
-        "| held out | source |",
+        _POINTS,
         "|---|---|---|---|---:|---:|---:|---|---:|---:|---:|---|",
     ]
     for row in _validation():
