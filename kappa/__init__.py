@@ -9,10 +9,11 @@
 
 from __future__ import annotations
 
-from kappa.asking import crit
+from kappa.asking import cache, crit
 from kappa.profiling import profile
 from kappa.serving import serve_sim
 from kappa.warehouse import Warehouse, open_warehouse
+from pipelines.capacity.machines.question import CacheQuestion, Tier
 from pipelines.hardware.questions.question import CritQuestion
 from pipelines.hardware.questions.verdict import Verdict, verdict
 from pipelines.serving.answers.question import ServeQuestion
@@ -21,13 +22,16 @@ from warehouse.errors import ErrorCode, KappaError, UsageError
 open = open_warehouse  # noqa: A001 - users write `kappa.open`; no file is opened in this module
 
 __all__ = [
+    "CacheQuestion",
     "CritQuestion",
     "ErrorCode",
     "KappaError",
     "ServeQuestion",
+    "Tier",
     "UsageError",
     "Verdict",
     "Warehouse",
+    "cache",
     "crit",
     "open",
     "profile",

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
+from pipelines.capacity.machines.question import CacheQuestion
 from pipelines.hardware.questions.question import CritQuestion
 from warehouse.home.home import Home, home_path
 
 if TYPE_CHECKING:
+    from pipelines.capacity.machines.answer import CacheAnswer
     from pipelines.hardware.questions.answer import CritAnswer
 
 P = ParamSpec("P")
@@ -27,6 +29,20 @@ def answers_of(question: CritQuestion, home: Path, database: Callable[[], Path])
     from warehouse.hardware_rows.rows import FOLDER, user_folder  # noqa: PLC0415
 
     return answers(question, read_sources(FOLDER, user_folder(home)), database)
+
+
+def cache_answer_of(question: CacheQuestion, home: Path, database: Callable[[], Path]) -> CacheAnswer:
+    """Return the answer from the sourced rows, the user's own rows in `home`, and the turns in a database.
+
+    Raises:
+        UsageError: the question has an impossible number.
+        KappaError: a name is unknown, the model does not fit, or the workload is not in the warehouse.
+    """
+    from pipelines.capacity.machines.answering import cache as answer  # noqa: PLC0415 - NumPy is slow to import
+    from pipelines.hardware.machines import read_sources  # noqa: PLC0415
+    from warehouse.hardware_rows.rows import FOLDER, user_folder  # noqa: PLC0415
+
+    return answer(question, read_sources(FOLDER, user_folder(home)), database)
 
 
 def _asking(question: Callable[P, CritQuestion]) -> Callable[P, list[CritAnswer]]:
@@ -54,3 +70,17 @@ def _asking(question: Callable[P, CritQuestion]) -> Callable[P, list[CritAnswer]
 
 
 crit = _asking(CritQuestion)
+
+
+def cache(question: CacheQuestion) -> CacheAnswer:
+    """Return how much of a workload caches of several sizes keep, for a model on a machine.
+
+    The workload and a user's own rows come from the home folder in KAPPA_HOME, else `./data`; `Warehouse.cache` uses
+    its own.
+
+    Raises:
+        UsageError: the question has an impossible number.
+        KappaError: a name is unknown, the model does not fit, or the workload is not in the warehouse.
+    """
+    home = home_path(None)
+    return cache_answer_of(question, home, Home(home).database)

@@ -6,8 +6,9 @@ import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from kappa.asking import answers_of
+from kappa.asking import answers_of, cache_answer_of
 from kappa.serving import answers_of as serve_answers_of
+from pipelines.capacity.machines.question import CacheQuestion
 from pipelines.hardware.questions.question import CritQuestion
 from pipelines.serving.answers.question import ServeQuestion
 from warehouse.database.engine import checked, matching, read_only, stream
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pipelines.capacity.machines.answer import CacheAnswer
     from pipelines.hardware.questions.answer import CritAnswer
     from pipelines.serving.answers.answer import FleetAnswer, ServeAnswer
     from warehouse.database.engine import Relation
@@ -225,6 +227,21 @@ class Warehouse:
         {('finqa', 'text', True)}
         """
         return answers_of(question, self._home.path, lambda: self.folder / DATABASE)
+
+    def cache(self, question: CacheQuestion) -> CacheAnswer:
+        """Return how much of a workload of this generation caches keep, for a model on a machine.
+
+        Raises:
+            UsageError: the question has an impossible number.
+            KappaError: a name is unknown, the model does not fit, or the workload is not here.
+
+        >>> from kappa import CacheQuestion, Tier
+        >>> asked = CacheQuestion("sharegpt", "llama-3.1-405b", "h100-sxm", tiers=(Tier("dram", 512e9),))
+        >>> gpu_alone, with_dram = sample.cache(asked).rows
+        >>> gpu_alone.hit_ratio < with_dram.hit_ratio, gpu_alone.link_token_share
+        (True, 0.0)
+        """
+        return cache_answer_of(question, self._home.path, lambda: self.folder / DATABASE)
 
     def serve_sim(self, question: ServeQuestion) -> list[ServeAnswer] | list[FleetAnswer]:
         """Return what happens when turns of this generation meet on a machine or a fleet. See `kappa.serve_sim`.

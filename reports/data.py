@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reports.cache_data import CacheData, read_cache
 from reports.histogram import BINS_PER_DECADE, SQL, Histogram, Key, histograms
 from warehouse.database.engine import read_only
 from warehouse.declared.fields import COUNTINGS, HISTORY, LOGGED, REUSES
@@ -66,6 +67,8 @@ class ReportData:
         models: headline models by name, in the order of the headline list.
         platforms: headline platforms, in the order of the headline list.
         boundness: rows at bf16, reuse by single tokens, each model with its tokenizer; every counting and cost_model.
+        in_blocks: rows at bf16 of every block and cost_model, of the `shown` series on the reference platform.
+        errors: how far public measurements are from the model, a row a class.
         design_questions: rows of the `shown` series and of the headline models; the baseline of a question comes first.
         load: TTFT over the request rate, of the headline models, each with its tokenizer; of history where there is it.
         fleet: the cheapest fleet, of the same; empty without prices.
@@ -74,6 +77,7 @@ class ReportData:
         rejects: one row per workload, level and reason, with the number and the first example.
         histograms: turns of the `shown` series, by `tokenizer` or as logged, by workload, metric and whether they are
             first turns.
+        cache: rows about caches of a size, of the `shown` series and the headline models.
     """
 
     tokenizer: str
@@ -96,6 +100,9 @@ class ReportData:
     rejects: list[Row]
     generations: list[Row]
     histograms: dict[Key, Histogram]
+    in_blocks: list[Row] = field(default_factory=list)
+    errors: list[Row] = field(default_factory=list)
+    cache: CacheData = field(default_factory=CacheData)
 
     @property
     def is_sample(self) -> bool:
@@ -163,9 +170,9 @@ SELECT workload, level, reason, things, unnest(example) FROM (
   FROM rejects GROUP BY workload, level, reason
 ) ORDER BY workload, level, reason
 """
-_BOUNDNESS = """
+_IN_BLOCKS = """
 SELECT * FROM boundness
-WHERE block_tokens = $block_tokens AND kv_dtype = $kv_dtype AND list_contains($models, model)
+WHERE kv_dtype = $kv_dtype AND list_contains($models, model)
 ORDER BY ALL
 """
 # Table order: the first variant of a question is the baseline of the others.
@@ -188,6 +195,7 @@ _TABLES = {
     "tokenizers": "SELECT * FROM tokenizers ORDER BY tokenizer, engine",
     "generations": "SELECT * FROM generations ORDER BY workload, tokenizer",
     "rejects": _REJECTS,
+    "errors": "FROM validation_by_class",
 }
 
 
@@ -209,7 +217,8 @@ def read_report_data(database: Path) -> ReportData:
         known = {row["model"]: row for row in rows("SELECT * FROM models")}
         models = {name: known[name] for name in names if name in known}
         chosen = {"models": list(models), "kv_dtype": KV_DTYPE}
-        bound = rows(_BOUNDNESS, block_tokens=BLOCK_TOKENS, **chosen)
+        in_blocks = rows(_IN_BLOCKS, **chosen)
+        bound = [row for row in in_blocks if row["block_tokens"] == BLOCK_TOKENS]
         questions = rows(_DESIGN_QUESTIONS, models=list(models))
         served = {table: rows(_SERVING.format(table=table), models=list(models)) for table in ("load", "fleet")}
         template = {(row["workload"], row["tokenizer"]): row["mean"] for row in rows(_TEMPLATE_TOKENS)}
@@ -220,6 +229,7 @@ def read_report_data(database: Path) -> ReportData:
         bins = rows(
             SQL, tokenizers=[tokenizer, LOGGED], workloads=list(shown), bins_per_decade=BINS_PER_DECADE, **series
         )
+        cache = read_cache(rows, models, lambda row: is_shown(shown, row))
     return ReportData(
         tokenizer=tokenizer,
         counting=counting,
@@ -231,6 +241,8 @@ def read_report_data(database: Path) -> ReportData:
         design_questions=[row for row in questions if is_shown(shown, row)],
         template_tokens=template,
         histograms=histograms(bins),
+        in_blocks=[row for row in in_blocks if platform_of(row) in platforms and is_shown(shown, row)],
+        cache=cache,
         **served,
         **tables,
     )

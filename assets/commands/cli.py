@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Sequence
 
 from assets import interrupts
+from assets.commands.cache.options import add_cache_options
 from assets.commands.crit.options import add_crit_options
 from assets.commands.own_options import add_own_options
 from assets.commands.parser import OneLineParser
@@ -72,6 +73,13 @@ def build_parser() -> argparse.ArgumentParser:
     add_crit_options(crit)
     _add_output(crit)
 
+    cache = commands.add_parser(
+        "cache",
+        parents=[shared],
+        help="how much of a workload a cache of a given size keeps, and what crosses the link",
+    )
+    add_cache_options(cache)
+    _add_output(cache)
     serve = commands.add_parser(
         "serve-sim", parents=[shared], help="turns that meet on a machine: TTFT over the rate, policies, fleet and cost"
     )
@@ -84,10 +92,28 @@ def build_parser() -> argparse.ArgumentParser:
     measure.add_argument("--accelerator", metavar="A", help="its name in the tables (default: by the device's name)")
     measure.add_argument("--link", metavar="L", help="a name for its link (default: host-link)")
 
+    calibration = commands.add_parser(
+        "calibrate", parents=[shared], help="fit the model's numbers to measurements of your own machine"
+    )
+    calibration.add_argument("--file", metavar="CSV", required=True, help="the measurements, see docs/validation.md")
+
     report = commands.add_parser(
         "report", parents=[shared], help="draw the report and figures again, from the warehouse"
     )
     report.add_argument("--open", action="store_true", help="open the page in a browser")
+
+    adding = commands.add_parser(
+        "add-tokenizer", parents=[shared], help="count with a tokenizer of your own: copied into the home and proved"
+    )
+    adding.add_argument("name", metavar="NAME", help="its name in every table")
+    adding.add_argument(
+        "source", metavar="SOURCE", help="a tokenizer.json, a folder with one, or org/name[@revision] on the Hub"
+    )
+    adding.add_argument("--template", metavar="F", help="its chat template (default: the one beside it)")
+    adding.add_argument("--max-context", metavar="N", help="longest context in tokens (default: what the source says)")
+    adding.add_argument(
+        "--model", action="append", metavar="M", default=[], help="a model that uses it (may be repeated)"
+    )
 
     commands.add_parser("doctor", parents=[shared], help="what works here: Hub, token, tokenizers, disk, versions")
     return parser
@@ -185,12 +211,15 @@ _COMMANDS = {
     **dict.fromkeys(("add", "profile", "workloads", "remove"), "assets.commands.own"),
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
+    "cache": "assets.commands.cache.command",
     "serve-sim": "assets.commands.serving.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
+    "add-tokenizer": "assets.commands.tokenizers",
+    "calibrate": "assets.commands.calibrate",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "serve-sim", "measure")
+_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "serve-sim", "measure", "calibrate")
 # These show tables, which have own rows from the run on that found them.
 _SHOW_TABLES = ("sql", "report")
 

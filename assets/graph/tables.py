@@ -42,6 +42,9 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
         "kappa_crit": [dg.AssetKey("models"), dg.AssetKey("platforms")],
         "boundness": [*turns, dg.AssetKey("kappa_crit")],
         "design_questions": [*turns, dg.AssetKey("kappa_crit")],
+        "cache_tiers": [*turns, dg.AssetKey("kappa_crit")],
+        # They take their rows from the product that `capacity` makes first.
+        **{table: [*turns, dg.AssetKey("capacity")] for table in tables.CAPACITY[1:]},
         **{served: [*turns, dg.AssetKey("kappa_crit")] for served in ("load", "schedule", "fleet")},
     }
     is_reference = name in GROUPS

@@ -77,7 +77,11 @@ def distances(requests: Requests, runs: Runs) -> Ints:
     """
     before = requests.offsets
     slot = before[runs.last_request + 1] - 1 - runs.last_start
-    return before[runs.request] - 1 - slot - _left_above(runs, slot, slot)
+    # Of one request the lower slots come first, so that none of its own counts as left before.
+    order = np.lexsort((slot, runs.request))
+    above = np.empty_like(slot)
+    above[order] = weight_above_before(_ranks(slot)[order], runs.length[order])
+    return before[runs.request] - 1 - slot - above
 
 
 def _distances_of_requests(requests: Requests, runs: Runs) -> Ints:
@@ -88,11 +92,17 @@ def _distances_of_requests(requests: Requests, runs: Runs) -> Ints:
     return before[runs.request] - 1 - lowest - _left_above(runs, slot, lowest)
 
 
+def _ranks(values: Ints) -> Ints:
+    ranks = np.empty_like(values)
+    ranks[np.argsort(values)] = np.arange(len(values))
+    return ranks
+
+
 def _left_above(runs: Runs, slot: Ints, floor: Ints) -> Ints:
     """Return for each run the slots from its `floor` on that runs of earlier requests left; shape (runs,).
 
-    A run's own slot as floor is never among them: each slot is left once. The questions and the runs that move are one
-    sequence, in order of requests, each request's questions before what it moves.
+    The questions and the runs that move are one sequence, in order of requests, each request's questions before what
+    it moves.
     """
     count = len(slot)
     is_move = np.repeat(np.array([0, 1]), count)

@@ -121,3 +121,14 @@ def in_chunks(requests: Requests, blocks: int) -> Requests:
         ids = requests.ids[position % blocks == blocks - 1]
     size = requests.block_tokens * blocks
     return replace(requests, block_tokens=size, lookup_blocks=looked, left_blocks=left, ids=ids)
+
+
+def with_identities(requests: Requests) -> Requests:
+    """Return the same requests with a number for each (session, position), where blocks have no identities."""
+    if requests.ids is not None:
+        return requests
+    longest = np.zeros(int(requests.session.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(longest, requests.session, requests.left_blocks)
+    first = np.cumsum(longest) - longest
+    position = np.arange(int(requests.left_blocks.sum())) - np.repeat(requests.offsets[:-1], requests.left_blocks)
+    return replace(requests, ids=np.repeat(first[requests.session], requests.left_blocks) + position)

@@ -17,6 +17,7 @@ from pipelines.chat.layout import Bools, Ints, Layout, read_layout
 from pipelines.chat.official import Official, require_facts
 from pipelines.chat.pieces import count_pieces
 from pipelines.chat.prompts import PromptTurns, prompt_turns
+from pipelines.chat.rendered import Prompts, rendered_questions, rendered_turns
 from pipelines.chat.spot_checks import choose_turns
 from pipelines.chat.structured import session_turns
 from pipelines.counting.engines import (
@@ -32,11 +33,13 @@ from pipelines.sessions.messages import Messages
 from pipelines.sessions.writing import DOCUMENT
 from pipelines.turns.derivation import Turns, document_turns
 from pipelines.vocab.files import TokenizerFile
+from pipelines.vocab.own import RENDERED
 from pipelines.vocab.template_files import chat_template
 
 _LOG = logging.getLogger("kappa")
 Structure = tuple[int, dict[str, Any]]
 CHECK_TOKENS = 500_000
+_NEVER = 1 << 40
 Kind = Literal["chat", "documents", "requests"]
 
 
@@ -194,13 +197,16 @@ def _official(file: TokenizerFile) -> Official:
     reference = exact_counter(file)
     prompt = official_prompts(file, chat_template(file))
     official = Official(prompt, reference, reference.encode(file.spec.template.end_of_turn))
-    require_facts(file.spec, official)
+    if file.spec.template.family != RENDERED:
+        require_facts(file.spec, official)
     return official
 
 
 def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
     facts, layout = work.file.spec.template, work.layout
     batches = _told(work.messages.texts(), work.on_progress)
+    if facts.family == RENDERED:
+        return _all_rendered(work, batches, engine, tokens[layout.order])
     if work.kind == "chat":
         pieces = count_pieces(batches, layout, facts, engine, tokens).taken(layout.order)
         found = prompt_turns(layout.sorted_session, layout.sorted_role, tokens[layout.order], pieces)
@@ -210,6 +216,18 @@ def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
         _documents(layout, tokens[layout.order], cached[layout.order], prefill[layout.order]),
         layout.sorted_role != DOCUMENT,
     )
+
+
+def _all_rendered(work: _Workload, batches: Iterator[pa.Array], engine: Counter, tokens: Ints) -> _Prompts:
+    """Return the turns by a template of which only the text is known; a refused turn has K = T = 0."""
+    prompts = Prompts(work.file, chat_template(work.file), engine)
+    derive = rendered_turns if work.kind == "chat" else rendered_questions
+    turns, first, end, _ = derive(batches, work.layout, prompts, tokens)
+    before = np.concatenate(([0], np.cumsum(tokens)))
+    added = np.where(turns.is_empty, 0, turns.cached + turns.prefill - (before[end] - before[first]))
+    found = PromptTurns(turns, added, first, end, np.zeros(len(end), np.bool_))
+    none = np.zeros(len(tokens), np.bool_)
+    return _structured(work, engine, found, none) if work.kind == "chat" else _Prompts(found, none, len(end))
 
 
 def _documents(layout: Layout, tokens: Ints, cached: Ints, prefill: Ints) -> PromptTurns:
@@ -226,7 +244,8 @@ def _structured(work: _Workload, engine: Counter, found: PromptTurns, is_direct:
     turns = found.turns
     names = ("cached", "prefill", "output")
     values = {name: getattr(turns, name).copy() for name in names}
-    is_structured, refused = np.zeros(len(found.end), np.bool_), np.zeros(len(found.end), np.bool_)
+    is_structured = np.zeros(len(found.end), np.bool_)
+    refused = is_structured.copy() if turns.refused is None else turns.refused.copy()
     end_of_turn = work.file.spec.template.end_of_turn
     for number, conversation in work.structured():
         rows = _rows_of(turns, number)
@@ -305,6 +324,9 @@ def _choose(work: _Workload, prompts: _Prompts, check_tokens: int) -> list[int]:
     cost = 3 * length
     if work.kind == "chat":
         cost = length + np.where(found.turns.turn_index > 0, np.concatenate(([0], length))[: len(length)], 0)
+    # A turn that the template refuses has no prompt, and the next one nothing before it.
+    refused = found.turns.is_empty
+    cost = np.where(refused | np.concatenate(([False], refused))[: len(refused)], _NEVER, cost)
     if found.is_structured is not None:
         cost = np.where(found.is_structured, np.iinfo(np.int64).max, cost)
     direct = np.concatenate(([0], np.cumsum(prompts.is_direct)))

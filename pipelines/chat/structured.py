@@ -105,7 +105,29 @@ def session_turns(
     session = _Session(conversation, render, counter, end_of_turn)
     rows: list[tuple[int, int, int]] = []
     computed: Ids | None = None
-    is_refused = False
+    for end, ids, reply in _computed(session):
+        if ids is None:
+            rows.append((0, 0, 0))
+            continue
+        cached = 0 if computed is None else min(shared_tokens(ids, computed), len(ids) - 1)
+        others = session.others(end) if end < len(session.messages) else 0
+        rows.append((cached, len(ids) - cached, len(reply) + others))
+        computed = np.concatenate((ids, reply))
+    found = np.array(rows, np.int64).reshape(-1, 3)
+    return SessionTurns(found[:, 0], found[:, 1], found[:, 2])
+
+
+def left_by_turns(
+    conversation: Mapping[str, Any], render: Rendered, counter: Counter, end_of_turn: str
+) -> Iterator[Ids]:
+    """Yield the token ids that each turn leaves: its prompt, the reply and its end; nothing where it is refused."""
+    for _, ids, reply in _computed(_Session(conversation, render, counter, end_of_turn)):
+        yield np.empty(0, np.uint32) if ids is None else np.concatenate((ids, reply))
+
+
+def _computed(session: _Session) -> Iterator[tuple[int, Ids | None, Ids]]:
+    """Yield the end of each turn's prompt, the tokens of the prompt, None from a refused one on, and of the reply."""
+    is_refused, none = False, np.empty(0, np.uint32)
     for end in prompt_ends(session.messages):
         has_reply = end < len(session.messages)
         try:
@@ -113,15 +135,9 @@ def session_turns(
         except TemplateRefusedError:
             is_refused = True
         if is_refused:
-            rows.append((0, 0, 0))
-            continue
-        ids = session.ids(prompt)
-        cached = 0 if computed is None else min(shared_tokens(ids, computed), len(ids) - 1)
-        reply = session.generated(prompt, end) if has_reply else np.empty(0, np.uint32)
-        rows.append((cached, len(ids) - cached, len(reply) + (session.others(end) if has_reply else 0)))
-        computed = np.concatenate((ids, reply))
-    found = np.array(rows, np.int64).reshape(-1, 3)
-    return SessionTurns(found[:, 0], found[:, 1], found[:, 2])
+            yield end, None, none
+        else:
+            yield end, session.ids(prompt), session.generated(prompt, end) if has_reply else none
 
 
 def prompt_ends(messages: list[Message]) -> Iterator[int]:

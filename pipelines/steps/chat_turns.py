@@ -15,7 +15,7 @@ from pipelines.sessions.structures import structures
 from pipelines.sessions.writing import SESSIONS
 from pipelines.steps.counts import COUNTS
 from pipelines.steps.distrust import distrust, is_distrusted
-from pipelines.steps.fetching import tokenizer_file_of
+from pipelines.steps.fetching import own_tokenizers, tokenizer_file_of
 from pipelines.steps.forgetting import with_text
 from pipelines.steps.inputs import turns_inputs
 from pipelines.steps.product_names import tokenizer_name, turns_name
@@ -31,10 +31,10 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
     """Count K, T and kappa_ratio of every turn as a server sees it, by the tokenizer's chat template."""
     counts, conversations = counted(staging, workload, tokenizer)
     name = turns_name(workload.name, tokenizer, "chat", HISTORY)
-    inputs = turns_inputs(counts.identity, workload.kind, tokenizer, "chat")
+    inputs = turns_inputs(counts.identity, workload.kind, tokenizer, "chat", own_tokenizers(staging))
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
-    file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
+    file = tokenizer_file_of(staging, staging.require(tokenizer_name(tokenizer)))
     progress = Progress(f"{workload.name}: count chat with {tokenizer}", conversations.meta["text_bytes"])
     tokens = pq.read_table(counts.file(COUNTS), columns=["tokens"])["tokens"].to_numpy()
     fast = exact_counter(file) if is_distrusted(staging, tokenizer, file.fingerprint) else None

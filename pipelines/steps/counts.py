@@ -28,7 +28,7 @@ COUNTS = "counts.parquet"
 def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Product:
     """Count the tokens of every message; the exact engine checks a sample and recounts on a difference."""
     conversations = staging.require(conversations_name(workload.name))
-    file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
+    file = tokenizer_file_of(staging, staging.require(tokenizer_name(tokenizer)))
     distrusted = is_distrusted(staging, tokenizer, file.fingerprint)
     inputs = counts_inputs(conversations.identity, file.fingerprint, distrusted=distrusted)
     name = counts_name(workload.name, tokenizer)

@@ -37,6 +37,11 @@ def turns_name(workload: str, tokenizer: str, counting: str, reuse: str) -> str:
     return f"turns/{workload}/{tokenizer}/{counting}/{reuse}"
 
 
+def reuse_distances_name(workload: str, tokenizer: str, counting: str, reuse: str) -> str:
+    """Return the name of what a cache of any size gives the turns of a series."""
+    return f"reuse_distances/{workload}/{tokenizer}/{counting}/{reuse}"
+
+
 def table_name(table: str) -> str:
     """Return the name of a table over all workloads."""
     return f"tables/{table}"

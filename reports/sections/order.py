@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from reports.data import ReportData
 from reports.figures import boundness, crit, distributions, load, routing, style
+from reports.figures import cache as figure_cache
 from reports.figures import questions as figure_questions
 from reports.format import is_hypothetical, listing, percent
 from reports.page import Block, Page, Paragraph, Picture, Section
-from reports.sections import cost_models, method, paper, percentile_tables, provenance, questions, result
+from reports.sections import cache, cost_models, method, paper, percentile_tables, provenance, questions, result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 CRIT_FIGURE = "kappa_ratio_vs_kappa_crit"
 BOUND_FIGURE = "memory_bound_turns"
 QUESTIONS_FIGURE = "design_questions"
+CAPACITY_FIGURE, TIERS_FIGURE = "hit_ratio_by_bytes", "cache_tiers"
 
 
 def build_page(data: ReportData) -> Page:
@@ -26,6 +28,7 @@ def build_page(data: ReportData) -> Page:
             _first_screen(data),
             _verdicts(data),
             _boundness(data),
+            _cache(data),
             _questions(data),
             *_serving(data),
             _distributions(data),
@@ -105,6 +108,19 @@ def _boundness(data: ReportData) -> Section:
     alt = "Heat map of the memory bound share of turns: a panel a workload, a row a model, a column a platform"
     picture = _picture(boundness.draw(data), BOUND_FIGURE, alt, boundness.caption(data))
     return Section("Memory bound share by model and hardware", [picture, *grids])
+
+
+def _cache(data: ReportData) -> Section:
+    if not data.cache.curves:
+        return Section("", [])
+    alt = "Curves of hit ratio over bytes of cache: a panel a workload, a line a model, the optimum as a thin line"
+    curves = _picture(figure_cache.draw_capacity(data), CAPACITY_FIGURE, alt, cache.capacity_caption(data))
+    blocks: list[Block] = [Paragraph(cache.intro(data)), curves]
+    if any(figure_cache.loaded_model(data, workload) for workload in figure_cache.workloads_of(data)):
+        alt = "Bars of tokens by origin and percentiles of kappa_link over sizes of host memory, a row a workload"
+        tiers = _picture(figure_cache.draw_tiers(data), TIERS_FIGURE, alt, cache.tiers_caption(data))
+        blocks += [tiers, cache.grid(data)]
+    return Section("How much cache", blocks)
 
 
 def _questions(data: ReportData) -> Section:

@@ -14,7 +14,7 @@ from warehouse.formulas.macros import macro
 # DuckDB 1.4 and 1.5, which people have, cannot read the file format of DuckDB 2; they read this one.
 STORAGE_VERSION = "v1.4.0"
 _SQL = Path(__file__).parents[1] / "sql"
-PERCENTILES, QUESTIONS = "percentiles", "questions"
+MACROS = ("percentiles", "questions", "capacity")
 
 
 def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
@@ -42,7 +42,7 @@ def build_database(path: Path, files: dict[str, list[Path]]) -> dict[str, int]:
             add_macros(connection)
             for name in _views():
                 connection.execute((_SQL / f"{name}.sql").read_text("utf8"))
-            for name in (PERCENTILES, QUESTIONS):
+            for name in MACROS:
                 connection.execute((_SQL / f"{name}.sql").read_text("utf8"))
             for table in TABLES.values():
                 for comment in table.comments():

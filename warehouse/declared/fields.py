@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from warehouse.declared.schema import Field
-from warehouse.declared.units import Unit
+from warehouse.declared.schema import Field, Unit
 
 TOKENIZER_COUNTINGS = ("text", "chat")
 LOGGED = "logged"

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import hashlib
 
+from warehouse.declared.capacity_tables import (
+    CACHE_POLICIES,
+    CACHE_TIERS,
+    CAPACITY,
+    CAPACITY_BY_MODEL,
+    LOG_REQUESTS,
+    REUSE_DISTANCES,
+    REUSE_TIMES,
+    TOP_PREFIXES,
+)
 from warehouse.declared.hardware_tables import (
     ACCELERATORS,
     BOUNDNESS,
@@ -13,6 +23,8 @@ from warehouse.declared.hardware_tables import (
     LINKS,
     MODELS,
     PLATFORMS,
+    VALIDATION,
+    VALIDATION_BY_CLASS,
 )
 from warehouse.declared.published_tables import FIGURES_MET, PAPER_COMPARISON, PAPER_VALUES, PUBLISHED
 from warehouse.declared.question_views import (
@@ -33,6 +45,10 @@ __all__ = [
     "ACCELERATORS",
     "BOUNDNESS",
     "CACHED_SHARE",
+    "CACHE_POLICIES",
+    "CACHE_TIERS",
+    "CAPACITY",
+    "CAPACITY_BY_MODEL",
     "DESIGN_QUESTIONS",
     "FIGURES_MET",
     "FLEET",
@@ -42,6 +58,7 @@ __all__ = [
     "KAPPA_RATIO_BY_TURN",
     "LINKS",
     "LOAD",
+    "LOG_REQUESTS",
     "MODELS",
     "PAPER_COMPARISON",
     "PAPER_VALUES",
@@ -49,6 +66,8 @@ __all__ = [
     "PLATFORMS",
     "PUBLISHED",
     "REJECTS",
+    "REUSE_DISTANCES",
+    "REUSE_TIMES",
     "SCHEDULE",
     "SESSION_TOTALS",
     "SOURCES",
@@ -58,8 +77,11 @@ __all__ = [
     "TEXT_AGAINST_CHAT",
     "TOKENIZERS",
     "TOKENIZERS_COMPARED",
+    "TOP_PREFIXES",
     "TURNS",
     "TURNS_PER_SESSION",
+    "VALIDATION",
+    "VALIDATION_BY_CLASS",
     "WORKLOADS_COMPARED",
     "tables_identity",
 ]
@@ -78,10 +100,18 @@ TABLES: dict[str, Table] = {
         PLATFORMS,
         KAPPA_CRIT,
         HEADLINES,
+        VALIDATION,
         PERCENTILES,
         SUMMARY,
         BOUNDNESS,
         DESIGN_QUESTIONS,
+        CAPACITY,
+        CACHE_POLICIES,
+        REUSE_TIMES,
+        TOP_PREFIXES,
+        LOG_REQUESTS,
+        REUSE_DISTANCES,
+        CACHE_TIERS,
         LOAD,
         SCHEDULE,
         FLEET,
@@ -97,6 +127,8 @@ TABLES: dict[str, Table] = {
         TOKENIZERS_COMPARED,
         WORKLOADS_COMPARED,
         FIGURES_MET,
+        VALIDATION_BY_CLASS,
+        CAPACITY_BY_MODEL,
     )
 }
 

@@ -24,7 +24,7 @@ from pipelines.serving.answers.question import JOHNSON, ServeQuestion, check
 from pipelines.serving.answers.reading import ReadTurns, read_served
 from pipelines.serving.answers.runs import Station
 from pipelines.serving.answers.summary import RunAnswer
-from pipelines.serving.machines.served import IDLE_SHARE, capped, least_gpus, pool_of, served, tdp_of
+from pipelines.serving.machines.served import IDLE_SHARE, capped, pool_of, served, tdp_of
 from warehouse.errors import ErrorCode, KappaError
 
 # The fullest of these that is known.
@@ -84,8 +84,6 @@ def chosen(question: ServeQuestion, sources: Sources) -> Iterator[tuple[KappaCri
     for row in chosen_rows(asked, sources):
         accelerator = named(sources.accelerators, row.accelerator)
         gpus = question.tensor_parallel
-        if gpus is None:
-            gpus = 1 if accelerator is None else least_gpus(sources.models[row.model], accelerator)
         settings = {s.cost_model: s for _, s in settings_of(replace(asked, tensor_parallel=gpus), sources, row)}
         fullest = next((settings[name] for name in COST_MODELS if name in settings), None)
         if fullest is not None:

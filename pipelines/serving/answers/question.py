@@ -84,7 +84,7 @@ class ServeQuestion:
     hours: tuple[str, ...] = ()
     use: float = PLANNED_USE
 
-    def crit(self, tensor_parallel: int = 1) -> OneQuestion:
+    def crit(self, tensor_parallel: int | None = None) -> OneQuestion:
         """Return the question to `kappa crit` about the same model, machine and workload."""
         names = {field.name for field in fields(OneQuestion)} & {field.name for field in fields(self)}
         same = {name: getattr(self, name) for name in names - {"pool_tokens"}}

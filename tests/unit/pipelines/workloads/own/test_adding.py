@@ -91,7 +91,7 @@ def test_standard_input_is_kept(home: Home) -> None:
         ([OPEN], "sharegpt", {}, ErrorCode.WRONG_KIND, "messages, meta"),
         ([OPEN], "chatml", {}, ErrorCode.UNKNOWN_NAME, "sharegpt"),
         ([{"messages": [{"role": "assistant", "content": "x"}]}], None, {}, ErrorCode.NO_RECORD, "1 replies"),
-        (["TIMESTAMP,ContextTokens,GeneratedTokens", "2023-11-16,4,5"], None, {}, ErrorCode.WRONG_KIND, "of reuse"),
+        (["TIMESTAMP,ContextTokens,GeneratedTokens", "2023-11-16,4,5"], None, {}, ErrorCode.LENGTHS_ALONE, "of reuse"),
     ],
 )
 def test_what_is_refused(  # noqa: PLR0913, PLR0917 - the columns of the table
