@@ -21,6 +21,7 @@ import pytest
 from assets.commands import cli, doctor, measure, own, querying, running
 from assets.commands.cli import build_parser, main, readable
 from assets.commands.crit import command as crit
+from assets.commands.serving import command as serving
 from warehouse.database.build import build_database
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode, KappaError
@@ -30,7 +31,7 @@ from warehouse.versions.installed import package_version
 
 ROOT = Path(__file__).parents[4]
 COMMANDS = {
-    "run": running, "refresh": running, "report": running, "sql": querying, "crit": crit, "doctor": doctor,
+    "run": running, "refresh": running, "report": running, "sql": querying, "crit": crit, "doctor": doctor, "serve-sim": serving,
     "measure": measure, "workloads": own, "add": own, "remove": own, "profile": own,
 }  # fmt: skip
 # What a command needs besides options.
@@ -87,7 +88,7 @@ class TestParser:
     def test_commands(self) -> None:
         """Every command with its module."""
         assert {name: module.__name__ for name, module in COMMANDS.items()} == cli._COMMANDS
-        assert all(callable(getattr(module, name)) for name, module in COMMANDS.items())
+        assert all(callable(getattr(module, name.replace("-", "_"))) for name, module in COMMANDS.items())
 
     @pytest.mark.parametrize(
         ("line", "expected"),
