@@ -31,7 +31,8 @@ from warehouse.versions.installed import package_version
 
 ROOT = Path(__file__).parents[4]
 COMMANDS = {
-    "run": running, "refresh": running, "report": running, "sql": querying, "crit": crit, "doctor": doctor, "serve-sim": serving,
+    "run": running, "refresh": running, "report": running, "sql": querying, "crit": crit, "doctor": doctor,
+    "serve-sim": serving,
     "measure": measure, "workloads": own, "add": own, "remove": own, "profile": own,
 }  # fmt: skip
 # What a command needs besides options.
