@@ -92,7 +92,7 @@ class TestParser:
     def test_commands(self) -> None:
         """Every command with its module."""
         assert {name: module.__name__ for name, module in COMMANDS.items()} == cli._COMMANDS
-        assert all(callable(getattr(module, name)) for name, module in COMMANDS.items())
+        assert all(callable(getattr(module, name.replace("-", "_"))) for name, module in COMMANDS.items())
 
     @pytest.mark.parametrize(
         ("line", "expected"),
