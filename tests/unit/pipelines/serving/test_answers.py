@@ -60,6 +60,8 @@ def test_a_run_in_figures() -> None:
 def test_jain_by_hand() -> None:
     """(1 + 1 + 0.5 + 0.25)^2 / (4 (1 + 1 + 0.25 + 0.0625)) = 7.5625 / 9.25."""
     assert jain_index(np.array([1, 1, 0.5, 0.25])) == pytest.approx(7.5625 / 9.25)
+    # Equal shares round to more than 1 for 11 of these 300 numbers of turns.
+    assert max(jain_index(np.full(n, 0.1)) for n in range(1, 301)) == 1
 
 
 def test_goodput_of_mm1() -> None:
