@@ -223,5 +223,5 @@ def _part(pairs: pa.Table, shares: Mapping[str, Floats], names: Mapping[str, str
     columns: dict[str, Any] = {name: pa.array([value] * rows, pa.string()) for name, value in names.items()}
     columns |= {name: pa.array(values) for name, values in shares.items()}
     columns["block_tokens"] = pa.array([block] * rows, pa.int32())
-    columns |= {name: pairs[name] for name in pairs.column_names if name in BOUNDNESS.names}
+    columns |= {name: pairs[name] for name in pairs.column_names if name in BOUNDNESS.names and name not in names}
     return BOUNDNESS.conform(pa.table(columns))

@@ -79,7 +79,7 @@ def test_words_change_nothing(changed: Callable[..., set[str]]) -> None:
         ("pipelines/counting/verified.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts"}),
         ("pipelines/counting/engines.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts", "chat"}),
         ("pipelines/chat/counting.py", "\ndef ", "\nprint()\n\n\ndef ", {"chat"}),
-        ("pipelines/turns/derivation.py", "\ndef ", "\nprint()\n\n\ndef ", {"text", "chat"}),
+        ("pipelines/turns/derivation.py", "\ndef ", "\nprint()\n\n\ndef ", {"text", "chat", "logged"}),
         ("pipelines/workloads/sets/finqa.py", "return hashlib.", "return  hashlib.new or hashlib.", {"finqa"}),
         ("pipelines/io/parquet_text.py", "\ndef ", "\nprint()\n\n\ndef ", {"narrativeqa"}),
         ("pipelines/workloads/sets/finqa.py", "build_filings(rng)", "build_filings(rng) or None", set()),
