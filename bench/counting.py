@@ -51,7 +51,7 @@ def ours(file: TokenizerFile, folder: Path) -> Pass:
         for name in (OWNERS, TEXTS):
             (draft.folder / name).hardlink_to(folder / name)
         draft.meta["text_bytes"] = sum(int(byte_lengths(texts).sum()) for texts in Messages(folder).texts())
-    staged = tokenizer_file_of(fetch_tokenizer_file(staging, file.spec, offline=True))
+    staged = tokenizer_file_of(staging, fetch_tokenizer_file(staging, file.spec, offline=True))
     # The other ways load their tokenizers and libraries before the first pass too.
     pa.array([""])
     fast_counter(staged)

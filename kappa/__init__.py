@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from kappa.asking import cache, crit
 from kappa.profiling import profile
+from kappa.serving import serve_sim
 from kappa.warehouse import Warehouse, open_warehouse
 from pipelines.capacity.machines.question import CacheQuestion, Tier
 from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.verdict import Verdict, verdict
+from pipelines.serving.answers.question import ServeQuestion
 from warehouse.errors import ErrorCode, KappaError, UsageError
 
 open = open_warehouse  # noqa: A001 - users write `kappa.open`; no file is opened in this module
@@ -23,11 +26,15 @@ __all__ = [
     "CritQuestion",
     "ErrorCode",
     "KappaError",
+    "ServeQuestion",
     "Tier",
     "UsageError",
+    "Verdict",
     "Warehouse",
     "cache",
     "crit",
     "open",
     "profile",
+    "serve_sim",
+    "verdict",
 ]

@@ -7,12 +7,15 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from kappa.asking import answers_of, cache_answer_of
+from kappa.serving import answers_of as serve_answers_of
 from pipelines.capacity.machines.question import CacheQuestion
 from pipelines.hardware.questions.question import CritQuestion
+from pipelines.serving.answers.question import ServeQuestion
 from warehouse.database.engine import checked, matching, read_only, stream
 from warehouse.declared.fields import BLOCK_TOKENS
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.names import listed_names
 from warehouse.home.generation import DATABASE
 from warehouse.home.home import Home, home_path
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from pipelines.capacity.machines.answer import CacheAnswer
     from pipelines.hardware.questions.answer import CritAnswer
+    from pipelines.serving.answers.answer import FleetAnswer, ServeAnswer
     from warehouse.database.engine import Relation
 
 
@@ -93,16 +97,15 @@ class Warehouse:
         if name not in TABLES:
             raise KappaError(
                 f"there is no table {name!r}",
-                f"there are {', '.join(TABLES)}",
+                listed_names(name, TABLES),
                 "name one of them",
                 code=ErrorCode.UNKNOWN_NAME,
             )
         lacking = [column for column in values if column not in TABLES[name].names]
         if lacking:
-            there = ", ".join(TABLES[name].names)
             raise KappaError(
                 f"{name} has no column {lacking[0]!r}",
-                f"it has {there}",
+                listed_names(lacking[0], TABLES[name].names),
                 "name one of them",
                 code=ErrorCode.UNKNOWN_NAME,
             )
@@ -240,12 +243,28 @@ class Warehouse:
         """
         return cache_answer_of(question, self._home.path, lambda: self.folder / DATABASE)
 
+    def serve_sim(self, question: ServeQuestion) -> list[ServeAnswer] | list[FleetAnswer]:
+        """Return what happens when turns of this generation meet on a machine or a fleet. See `kappa.serve_sim`.
+
+        Raises:
+            UsageError: the question contradicts itself, or has an impossible number.
+            KappaError: a name is unknown (the nearest are named), nothing fits the choice, or a price lacks.
+
+        >>> asked = ServeQuestion(
+        ...     model="llama-3.1-8b", accelerator="h100-sxm", link="pcie5-x16", basis="physical", workload="finqa",
+        ...     turns=100, rates_per_s=(1.0, 5.0),
+        ... )
+        >>> [(answer.policy, answer.rate_per_s, answer.turns) for answer in sample.serve_sim(asked)]
+        [('fifo', 1.0, 100), ('fifo', 5.0, 100)]
+        """
+        return serve_answers_of(question, self._home.path, lambda: self.folder / DATABASE)
+
     def _series(self, **names: str | None) -> dict[str, str | None]:
         """Return the names; KappaError for one that the warehouse does not hold, instead of an empty result."""
         summary = self._connection.table("summary")
         for column, name in names.items():
             known = [row[0] for row in summary.project(column).distinct().order(column).fetchall()]
             if name is not None and name not in known:
-                what, why = f"there is no {column} {name!r} here", f"there are {', '.join(known)}"
+                what, why = f"there is no {column} {name!r} here", listed_names(name, known)
                 raise KappaError(what, why, "name one of them", code=ErrorCode.UNKNOWN_NAME)
         return names

@@ -67,7 +67,11 @@ class ReportData:
         models: headline models by name, in the order of the headline list.
         platforms: headline platforms, in the order of the headline list.
         boundness: rows at bf16, reuse by single tokens, each model with its tokenizer; every counting and cost_model.
+        in_blocks: rows at bf16 of every block and cost_model, of the `shown` series on the reference platform.
+        errors: how far public measurements are from the model, a row a class.
         design_questions: rows of the `shown` series and of the headline models; the baseline of a question comes first.
+        load: TTFT over the request rate, of the headline models, each with its tokenizer; of history where there is it.
+        fleet: the cheapest fleet, of the same; empty without prices.
         paper_values: the values that the paper prints, of every workload.
         template_tokens: mean tokens that the chat template adds to a turn, by workload and tokenizer.
         rejects: one row per workload, level and reason, with the number and the first example.
@@ -87,6 +91,8 @@ class ReportData:
     kappa_crit: list[Row]
     comparison: list[Row]
     design_questions: list[Row]
+    load: list[Row]
+    fleet: list[Row]
     paper_values: list[Row]
     template_tokens: dict[tuple[str, str], float]
     sources: list[Row]
@@ -94,6 +100,8 @@ class ReportData:
     rejects: list[Row]
     generations: list[Row]
     histograms: dict[Key, Histogram]
+    in_blocks: list[Row] = field(default_factory=list)
+    errors: list[Row] = field(default_factory=list)
     cache: CacheData = field(default_factory=CacheData)
 
     @property
@@ -162,14 +170,18 @@ SELECT workload, level, reason, things, unnest(example) FROM (
   FROM rejects GROUP BY workload, level, reason
 ) ORDER BY workload, level, reason
 """
-_BOUNDNESS = """
+_IN_BLOCKS = """
 SELECT * FROM boundness
-WHERE block_tokens = $block_tokens AND kv_dtype = $kv_dtype AND list_contains($models, model)
+WHERE kv_dtype = $kv_dtype AND list_contains($models, model)
 ORDER BY ALL
 """
 # Table order: the first variant of a question is the baseline of the others.
 _DESIGN_QUESTIONS = """
 SELECT * FROM design_questions WHERE list_contains($models, model) ORDER BY rowid
+"""
+_SERVING = """
+SELECT * FROM {table} WHERE list_contains($models, model)
+QUALIFY reuse = min(reuse) OVER (PARTITION BY workload) ORDER BY ALL
 """
 _TEMPLATE_TOKENS = """
 SELECT workload, tokenizer, avg(template_tokens) AS mean FROM template_overhead GROUP BY ALL ORDER BY ALL
@@ -183,6 +195,7 @@ _TABLES = {
     "tokenizers": "SELECT * FROM tokenizers ORDER BY tokenizer, engine",
     "generations": "SELECT * FROM generations ORDER BY workload, tokenizer",
     "rejects": _REJECTS,
+    "errors": "FROM validation_by_class",
 }
 
 
@@ -204,8 +217,10 @@ def read_report_data(database: Path) -> ReportData:
         known = {row["model"]: row for row in rows("SELECT * FROM models")}
         models = {name: known[name] for name in names if name in known}
         chosen = {"models": list(models), "kv_dtype": KV_DTYPE}
-        bound = rows(_BOUNDNESS, block_tokens=BLOCK_TOKENS, **chosen)
+        in_blocks = rows(_IN_BLOCKS, **chosen)
+        bound = [row for row in in_blocks if row["block_tokens"] == BLOCK_TOKENS]
         questions = rows(_DESIGN_QUESTIONS, models=list(models))
+        served = {table: rows(_SERVING.format(table=table), models=list(models)) for table in ("load", "fleet")}
         template = {(row["workload"], row["tokenizer"]): row["mean"] for row in rows(_TEMPLATE_TOKENS)}
         crit_sql = "SELECT * FROM kappa_crit WHERE kv_dtype = $kv_dtype AND list_contains($models, model) ORDER BY ALL"
         crit = [row for row in rows(crit_sql, **chosen) if platform_of(row) in platforms]
@@ -226,7 +241,9 @@ def read_report_data(database: Path) -> ReportData:
         design_questions=[row for row in questions if is_shown(shown, row)],
         template_tokens=template,
         histograms=histograms(bins),
+        in_blocks=[row for row in in_blocks if platform_of(row) in platforms and is_shown(shown, row)],
         cache=cache,
+        **served,
         **tables,
     )
 

@@ -4,99 +4,25 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import errno
 import importlib
 import io
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
 from assets import interrupts
 from assets.commands.cache.options import add_cache_options
 from assets.commands.crit.options import add_crit_options
 from assets.commands.own_options import add_own_options
+from assets.commands.parser import OneLineParser
+from assets.commands.serving.options import add_serve_options
 from warehouse.errors import ErrorCode, KappaError, UsageError, write_code
 from warehouse.masking import MaskedStream, mask_log_records
 from warehouse.versions.installed import package_version
 
 FORMATS = ("table", "markdown", "csv", "json", "parquet")
-
-
-class _Given:
-    """An argparse action that refuses an empty value, and a second value, which would silently replace the first."""
-
-    option_strings: Sequence[str]
-    may_be_repeated = False
-    is_given = False
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
-    ) -> None:
-        """Store the value.
-
-        Raises:
-            argparse.ArgumentError: the value is empty, or a second one for an option that takes one.
-        """
-        assert isinstance(self, argparse.Action)
-        if self.option_strings and isinstance(values, str) and not values.strip():
-            raise argparse.ArgumentError(self, "it is given an empty text")
-        if self.option_strings and self.is_given and not self.may_be_repeated:
-            raise argparse.ArgumentError(self, "it is given twice, and takes one value")
-        self.is_given = True
-        super().__call__(parser, namespace, values, option)  # type: ignore[misc]
-
-
-class _Store(_Given, argparse._StoreAction):  # noqa: SLF001 - argparse has no public name for it
-    """`store`, the default action."""
-
-
-class _StoreTrue(_Given, argparse._StoreTrueAction):  # noqa: SLF001
-    """`store_true`."""
-
-
-class _Append(_Given, argparse._AppendAction):  # noqa: SLF001
-    """`append`."""
-
-    may_be_repeated = True
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """A parser with one-line errors: what, why, what to do. It parses one command line."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - argparse's own
-        """Accept -5GB/s as a value, as argparse accepts -5: no option begins with a digit."""
-        super().__init__(*arguments, **options)
-        self._negative_number_matcher = re.compile(r"-\d")
-        for name, action in ((None, _Store), ("store", _Store), ("store_true", _StoreTrue), ("append", _Append)):
-            self.register("action", name, action)
-
-    def error(self, message: str) -> NoReturn:
-        """Print the usage error and exit with code 2."""
-        what, is_split, why = (message + self._nearest(message)).partition(": ")
-        told = (what, why) if is_split else ("this cannot be understood", message)
-        self.exit(2, f"error: {UsageError(*told, f'see `{self.prog} --help`', code=ErrorCode.USAGE)}\n")
-
-    def _nearest(self, message: str) -> str:
-        """Return the nearest names of a command, value or option with a slip, as words that follow the message."""
-        choice = re.match(r"argument [^:]*: invalid choice: '([^']*)' \(choose from (.*)\)", message)
-        option = re.match(r"unrecognized arguments: (--[\w-]+)", message)
-        if choice:
-            near = difflib.get_close_matches(choice[1], re.findall(r"[\w.-]+", choice[2]), 1)
-        elif option:
-            near = difflib.get_close_matches(option[1], sorted(self.all_options()), 1)
-        else:
-            return ""
-        return f", nearest is {near[0]}" if near else ""
-
-    def all_options(self) -> set[str]:
-        """Return the long options of this parser and of its commands."""
-        options = {name for action in self._actions for name in action.option_strings if name.startswith("--")}
-        groups = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
-        return options.union(*(parser.all_options() for group in groups for parser in group.values()))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -154,6 +80,11 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_cache_options(cache)
     _add_output(cache)
+    serve = commands.add_parser(
+        "serve-sim", parents=[shared], help="turns that meet on a machine: TTFT over the rate, policies, fleet and cost"
+    )
+    add_serve_options(serve)
+    _add_output(serve)
 
     measure = commands.add_parser(
         "measure", parents=[shared], help="time this machine's link and accelerator; needs PyTorch and an accelerator"
@@ -161,10 +92,28 @@ def build_parser() -> argparse.ArgumentParser:
     measure.add_argument("--accelerator", metavar="A", help="its name in the tables (default: by the device's name)")
     measure.add_argument("--link", metavar="L", help="a name for its link (default: host-link)")
 
+    calibration = commands.add_parser(
+        "calibrate", parents=[shared], help="fit the model's numbers to measurements of your own machine"
+    )
+    calibration.add_argument("--file", metavar="CSV", required=True, help="the measurements, see docs/validation.md")
+
     report = commands.add_parser(
         "report", parents=[shared], help="draw the report and figures again, from the warehouse"
     )
     report.add_argument("--open", action="store_true", help="open the page in a browser")
+
+    adding = commands.add_parser(
+        "add-tokenizer", parents=[shared], help="count with a tokenizer of your own: copied into the home and proved"
+    )
+    adding.add_argument("name", metavar="NAME", help="its name in every table")
+    adding.add_argument(
+        "source", metavar="SOURCE", help="a tokenizer.json, a folder with one, or org/name[@revision] on the Hub"
+    )
+    adding.add_argument("--template", metavar="F", help="its chat template (default: the one beside it)")
+    adding.add_argument("--max-context", metavar="N", help="longest context in tokens (default: what the source says)")
+    adding.add_argument(
+        "--model", action="append", metavar="M", default=[], help="a model that uses it (may be repeated)"
+    )
 
     commands.add_parser("doctor", parents=[shared], help="what works here: Hub, token, tokenizers, disk, versions")
     return parser
@@ -263,11 +212,16 @@ _COMMANDS = {
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
     "cache": "assets.commands.cache.command",
+    "serve-sim": "assets.commands.serving.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
+    "add-tokenizer": "assets.commands.tokenizers",
+    "calibrate": "assets.commands.calibrate",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
-_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "measure")
+_READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "serve-sim", "measure", "calibrate")
+# These show tables, which have own rows from the run on that found them.
+_SHOW_TABLES = ("sql", "report")
 
 
 def _dispatch(options: argparse.Namespace) -> int:
@@ -278,5 +232,19 @@ def _dispatch(options: argparse.Namespace) -> int:
 
         for unread in unread_files(user_folder(home_path(options.home))):
             print(f"warning: {unread}", file=sys.stderr)
+    if options.command in _SHOW_TABLES:
+        _tell_of_waiting_rows(options.home)
     module = importlib.import_module(_COMMANDS[options.command])
-    return int(getattr(module, options.command)(options))
+    return int(getattr(module, options.command.replace("-", "_"))(options))
+
+
+def _tell_of_waiting_rows(home: str | None) -> None:
+    """Print a note where a user's own rows are not yet in the tables."""
+    from warehouse.hardware_rows.files import waiting_rows  # noqa: PLC0415 - pyarrow is slow to import
+    from warehouse.home.home import Home, home_path  # noqa: PLC0415
+
+    path = home_path(home)
+    # The command itself reports what cannot be read.
+    with contextlib.suppress(KappaError):
+        if waiting := waiting_rows(path, Home(path).current_note()):
+            print(f"note: {waiting}", file=sys.stderr)

@@ -15,6 +15,7 @@ from warehouse.database.spill import left_spilled
 from warehouse.declared.formats import quantity
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.files import waiting_rows
 from warehouse.hardware_rows.reference_tables import USER_TABLES
 from warehouse.hardware_rows.rows import FOLDER, load_reference, unread_files, user_files, user_folder
 from warehouse.home.generation import DATABASE, LAKE, NOTE, REPORT
@@ -53,7 +54,10 @@ def own_rows(home: Home) -> str:
     read_sources(FOLDER, user)
     for name in USER_TABLES:
         load_reference(name, FOLDER, user)
-    return ", ".join(path.name for path in user_files(user)) or "none"
+    files = ", ".join(path.name for path in user_files(user)) or "none"
+    with contextlib.suppress(KappaError):
+        files += f"; {waiting}" if (waiting := waiting_rows(home.path, home.current_note())) else ""
+    return files
 
 
 def beside_own_rows(home: Home) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -23,11 +25,15 @@ _LISTED = 3
 def add(options: argparse.Namespace) -> int:
     """Look at a source, say what was understood, and declare it; with --dry-run only say it."""
     home = Home(home_path(options.home))
-    added = adding.understood(home, _wish(options, options.name), sys.stdin.buffer)
-    _print(added)
+    wish = _wish(options, options.name)
     if options.dry_run:
+        # Standard input would be kept in the home folder.
+        with tempfile.TemporaryDirectory() as nowhere:
+            _print(adding.understood(Home(Path(nowhere)), wish, sys.stdin.buffer))
         print("nothing was written: --dry-run")
         return 0
+    added = adding.understood(home, wish, sys.stdin.buffer)
+    _print(added)
     path = adding.write(home, added)
     print(f"declared in {path}")
     print(f"next: kappa run --workload {added.name}{_home_option(options)}")

@@ -30,7 +30,9 @@ def profiled(home: Home, added: adding.Added, tokenizers: list[str]) -> None:
 
 def verdict(home: Home, name: str) -> str:
     """Return in words what a workload asks of the headline models and machines."""
-    return answer_text(answers_of(CritQuestion(workload=name), home.path, home.database), View())
+    return answer_text(
+        answers_of(CritQuestion(workload=name, basis="physical", cost_model="2n"), home.path, home.database), View()
+    )
 
 
 def main(request: str) -> int:

@@ -22,6 +22,7 @@ from pipelines.workloads.sets import workloads
 from warehouse.database.spill import remove_left_spilled
 from warehouse.declared.formats import cell, number
 from warehouse.errors import ErrorCode, KappaError, UsageError
+from warehouse.hardware_rows.tokenizer_names import own_tokenizer_folder
 from warehouse.home.generation import REPORT, replace_report
 from warehouse.home.home import Home, home_path
 
@@ -50,7 +51,12 @@ def run(options: argparse.Namespace) -> int:
     """Build the workloads and publish them; print the percentile table and the path of the report."""
     home = Home(home_path(options.home))
     names = _chosen_names(home, options)
-    tokenizers = [tokenizer_spec(name).name for name in dict.fromkeys(options.tokenizer)] or list(tokenizer_specs())
+    own = own_tokenizer_folder(home.path)
+    tokenizers = [tokenizer_spec(name, own).name for name in dict.fromkeys(options.tokenizer)]
+    tokenizers = tokenizers or list(tokenizer_specs(own=own))
+    for name in tokenizers:
+        if not tokenizer_spec(name, own).has_chat:
+            LOG.info("tokenizer %s has no chat template: it counts `text` only", name)
     build(home, names, tokenizers, is_sample=options.sample)
     print_result(home)
     return 0
@@ -106,7 +112,7 @@ def _materialize(home: Home, names: list[str], tokenizers: list[str], *, is_samp
         _close_dead_runs(instance)
         dg.materialize(
             assets_of(home.path),
-            selection=dg.AssetSelection.assets(*selection([known[name] for name in names], tokenizers)),
+            selection=dg.AssetSelection.assets(*selection([known[name] for name in names], tokenizers, home.path)),
             instance=instance,
             tags={PROCESS_TAG: str(os.getpid())},
             resources={"kappa": KappaHome(home=str(home.path), sample=is_sample)},

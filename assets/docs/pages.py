@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from assets.commands.cli import build_parser
+from assets.docs.dictionary import dictionary
 from assets.docs.sections import with_sections
-from warehouse.declared.dictionary import dictionary
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode
 
@@ -36,8 +36,15 @@ ERRORS = (
 def pages() -> dict[str, str]:
     """Return the generated pages by file name."""
     sections = with_sections((FOLDER / "kappa-crit.md").read_text("utf8"))
+    measured = with_sections((FOLDER / "validation.md").read_text("utf8"))
     tables = "\n".join(["# Tables\n", INTRODUCTION, dictionary(*TABLES.values())]) + "\n"
-    return {"tables.md": tables, "commands.md": _commands(), "errors.md": _errors(), "kappa-crit.md": sections}
+    return {
+        "tables.md": tables,
+        "commands.md": _commands(),
+        "errors.md": _errors(),
+        "kappa-crit.md": sections,
+        "validation.md": measured,
+    }
 
 
 def _commands() -> str:

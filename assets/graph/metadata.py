@@ -8,9 +8,9 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from assets.docs.dictionary import dictionary
 from reports.markdown import escape
 from warehouse.checks.tables import Violation, counted
-from warehouse.declared.dictionary import dictionary
 from warehouse.declared.formats import raw
 from warehouse.declared.schema import Table
 

@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 from assets.graph.metadata import DECLARED, check_result, definition_metadata, table_dictionary, table_metadata
 from assets.graph.publication import publish, stage_report
 from assets.graph.resources import KappaHome
+from pipelines.sessions.rejects import REJECTED
 from pipelines.steps import tables
 from pipelines.steps.building import build_warehouse
+from pipelines.steps.forgetting import forget_texts
 from pipelines.steps.product_names import table_name
 from pipelines.steps.series import series
 from pipelines.steps.turn_products import TURNS_FILE
@@ -43,6 +45,7 @@ def table_asset(name: str, turns: list[dg.AssetKey]) -> dg.AssetsDefinition:
         "cache_tiers": [*turns, dg.AssetKey("kappa_crit")],
         # They take their rows from the product that `capacity` makes first.
         **{table: [*turns, dg.AssetKey("capacity")] for table in tables.CAPACITY[1:]},
+        **{served: [*turns, dg.AssetKey("kappa_crit")] for served in ("load", "schedule", "fleet")},
     }
     is_reference = name in GROUPS
     rules = {"declared": DECLARED, **MORE_CHECKS.get(name, {})}
@@ -86,6 +89,10 @@ def differing_turns(staging: Staging) -> list[Violation]:
     by_workload: dict[tuple[str, ...], dict[str, pa.Table]] = {}
     for part in series(staging):
         turns = pq.read_table(part.file(TURNS_FILE), columns=["session_id", "turn_index"])
+        refused = pq.read_table(part.file(REJECTED), columns=["session_id", "turn_index", "reason"])
+        # A template may refuse what another one takes: then the turn is a reject, which is no difference.
+        refused = refused.filter(pc.equal(refused["reason"], "template")).select(turns.column_names)
+        turns = pa.concat_tables([turns, refused.cast(turns.schema)]) if refused.num_rows else turns
         names = tuple(part.meta[name] for name in ("workload", "counting", "reuse"))
         by_workload.setdefault(names, {})[part.meta["tokenizer"]] = turns
     found = [(names, other_turns(by_tokenizer)) for names, by_tokenizer in by_workload.items()]
@@ -148,6 +155,7 @@ def generations(kappa: KappaHome) -> dg.MaterializeResult:
     """Swap the new generation in."""
     home = kappa.folder()
     number = publish(home, kappa.staging())
+    forget_texts(kappa.staging())
     return dg.MaterializeResult(metadata={"generation": number, "home": dg.MetadataValue.path(str(home.path))})
 
 

@@ -15,13 +15,14 @@ from pipelines.steps.conversations import read_conversations
 from pipelines.steps.counts import count_tokens
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file
 from pipelines.steps.logged_turns import logged_turns
+from pipelines.steps.prefix.turns import derive_prefix_turns
 from pipelines.steps.text_turns import derive_turns
 from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.specs import TokenizerSpec
 from pipelines.workloads.declaration import Workload
 from warehouse.checks.tables import Violation, counted, other_counts, other_fingerprints, unbalanced, violations
 from warehouse.checks.turns import rules_of, turn_violations
-from warehouse.declared.fields import HISTORY, LOGGED
+from warehouse.declared.fields import HISTORY, LOGGED, PREFIX
 from warehouse.declared.tables import TURNS
 from warehouse.hardware_rows.rows import load_reference
 from warehouse.home.products import Product
@@ -217,6 +218,30 @@ def chat_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
     return turns
 
 
+def prefix_turns_asset(workload: Workload, tokenizer: str) -> dg.AssetsDefinition:
+    """Return the asset of the same turns with K by `prefix`: what sessions share is found too."""
+    key = key_of(product_names.turns_name(workload.name, tokenizer, "chat", PREFIX))
+    history = key_of(product_names.turns_name(workload.name, tokenizer, "chat", HISTORY))
+
+    @dg.asset(
+        key=key,
+        deps=[history, *_counted(workload, tokenizer), key_of(product_names.tokenizer_name(tokenizer))],
+        group_name="turns",
+        description=f"K by leading blocks that any earlier turn of {workload.name} has left, by {tokenizer}.",
+        metadata=definition_metadata(TURNS) | table_dictionary(TURNS),
+        check_specs=_turn_checks(key, workload.kind, "chat", PREFIX),
+        kinds={"parquet"},
+    )
+    @without_secrets
+    def turns(kappa: KappaHome) -> dg.MaterializeResult:
+        product = derive_prefix_turns(kappa.staging(), workload, tokenizer)
+        metadata, results = _turns_shown(product, workload)
+        fingerprint = _fingerprint_result(kappa, product, tokenizer)
+        return dg.MaterializeResult(metadata=metadata, check_results=[*results, fingerprint])
+
+    return turns
+
+
 def logged_turns_asset(workload: Workload) -> dg.AssetsDefinition:
     """Return the asset of K, T and kappa_ratio as a log has them, with the checks of the `turns` table."""
     key = key_of(product_names.turns_name(workload.name, LOGGED, LOGGED, workload.reuse))
@@ -256,8 +281,10 @@ def _rule_checks(key: dg.AssetKey, kind: str, counting: str, reuse: str) -> list
 
 def _turns_shown(product: Product, workload: Workload) -> tuple[dict[str, Any], list[dg.AssetCheckResult]]:
     data = pq.read_table(product.file(TURNS_FILE)).cast(TURNS.arrow_schema)
-    counting, reuse = product.meta["counting"], product.meta["reuse"]
-    found = {"declared": violations(TURNS, data), **turn_violations(data, workload.kind, counting, reuse)}
+    meta = product.meta
+    has_reasoning = bool(meta.get("reasoning_messages"))
+    rules = turn_violations(data, workload.kind, meta["counting"], meta["reuse"], has_reasoning=has_reasoning)
+    found = {"declared": violations(TURNS, data), **rules}
     results = [check_result(product.name, name, broken) for name, broken in found.items()]
     return table_metadata(data) | {"rejected": product.meta["rejected"], "engine": product.meta["engine"]}, results
 

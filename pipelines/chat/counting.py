@@ -7,7 +7,7 @@ import functools
 import hashlib
 import logging
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,17 +17,29 @@ from pipelines.chat.layout import Bools, Ints, Layout, read_layout
 from pipelines.chat.official import Official, require_facts
 from pipelines.chat.pieces import count_pieces
 from pipelines.chat.prompts import PromptTurns, prompt_turns
+from pipelines.chat.rendered import Prompts, rendered_questions, rendered_turns
 from pipelines.chat.spot_checks import choose_turns
-from pipelines.counting.engines import Counter, exact_counter, fast_counter, official_prompts
+from pipelines.chat.structured import session_turns
+from pipelines.counting.engines import (
+    Counter,
+    Rendered,
+    exact_counter,
+    fast_counter,
+    official_prompts,
+    rendered_prompts,
+)
 from pipelines.io.arrow_text import byte_lengths
 from pipelines.sessions.messages import Messages
 from pipelines.sessions.writing import DOCUMENT
 from pipelines.turns.derivation import Turns, document_turns
 from pipelines.vocab.files import TokenizerFile
+from pipelines.vocab.own import RENDERED
 from pipelines.vocab.template_files import chat_template
 
 _LOG = logging.getLogger("kappa")
+Structure = tuple[int, dict[str, Any]]
 CHECK_TOKENS = 500_000
+_NEVER = 1 << 40
 Kind = Literal["chat", "documents", "requests"]
 
 
@@ -98,7 +110,13 @@ class _Workload:
     kind: Kind
     layout: Layout
     official: Official
+    render: Rendered
+    structured: Callable[[], Iterator[Structure]]
     on_progress: Callable[[int], None] | None
+
+
+def _none() -> Iterator[Structure]:
+    return iter(())
 
 
 def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and progress
@@ -110,6 +128,7 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
     fast: Counter | None = None,
     exact: Counter | None = None,
     check_tokens: int = CHECK_TOKENS,
+    structured: Callable[[], Iterator[Structure]] = _none,
     on_progress: Callable[[int], None] | None = None,
 ) -> ChatCounted:
     """Return K, T and output of every turn by the tokenizer's own chat template (docs/turns.md).
@@ -126,6 +145,7 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
         fast: The engine to use, by default `fast_counter(file)`; it must be able to encode.
         exact: The engine of the second count, by default `exact_counter(file)`.
         check_tokens: Budget of the comparison in tokens of prompts; a million takes one or two seconds.
+        structured: The conversations with tools, calls or reasoning, each with the number of its session.
         on_progress: Called after each batch with the bytes of text done; restarts at 0 in a second count.
 
     Raises:
@@ -134,7 +154,8 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
     """
     official = _official(file)
     reference = official.exact
-    work = _Workload(messages, file, kind, read_layout(messages), official, on_progress)
+    render = rendered_prompts(file, chat_template(file))
+    work = _Workload(messages, file, kind, read_layout(messages), official, render, structured, on_progress)
     engine = fast or fast_counter(file)
     try:
         prompts = _count(work, engine, text_tokens)
@@ -144,6 +165,7 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
         prompts = _count(work, engine, text_tokens)
     chosen = _choose(work, prompts, check_tokens)
     differences, wrong_texts, is_exact = _differences(work, prompts, chosen), 0, True
+    differences += _structured_differences(work, prompts.found, check_tokens)
     if differences:
         _LOG.warning(
             "%s and real prompts differ on %d turns, counting all again; the first is turn %d of session %d, sha256 %s",
@@ -153,7 +175,8 @@ def count_chat(  # noqa: PLR0913 - three inputs, the rest are for tests and prog
         again = np.concatenate([np.empty(0, np.int64), *map(engine.count, messages.texts())])
         wrong_texts = int((again != text_tokens).sum())
         prompts = _count(work, engine, again)
-        is_exact = not _differences(work, prompts, chosen)
+        again_differing = _structured_differences(work, prompts.found, check_tokens)
+        is_exact = not _differences(work, prompts, chosen) and not again_differing
     return ChatCounted(
         turns=prompts.found.turns,
         template_tokens=prompts.found.template_tokens,
@@ -174,22 +197,37 @@ def _official(file: TokenizerFile) -> Official:
     reference = exact_counter(file)
     prompt = official_prompts(file, chat_template(file))
     official = Official(prompt, reference, reference.encode(file.spec.template.end_of_turn))
-    require_facts(file.spec, official)
+    if file.spec.template.family != RENDERED:
+        require_facts(file.spec, official)
     return official
 
 
 def _count(work: _Workload, engine: Counter, tokens: Ints) -> _Prompts:
     facts, layout = work.file.spec.template, work.layout
     batches = _told(work.messages.texts(), work.on_progress)
+    if facts.family == RENDERED:
+        return _all_rendered(work, batches, engine, tokens[layout.order])
     if work.kind == "chat":
         pieces = count_pieces(batches, layout, facts, engine, tokens).taken(layout.order)
         found = prompt_turns(layout.sorted_session, layout.sorted_role, tokens[layout.order], pieces)
-        return _Prompts(_rendered(work, found), pieces.is_direct, int(found.is_open.sum()))
+        return _structured(work, engine, found, pieces.is_direct)
     cached, prefill = question_prompts(batches, layout, facts, engine, tokens)
     return _Prompts(
         _documents(layout, tokens[layout.order], cached[layout.order], prefill[layout.order]),
         layout.sorted_role != DOCUMENT,
     )
+
+
+def _all_rendered(work: _Workload, batches: Iterator[pa.Array], engine: Counter, tokens: Ints) -> _Prompts:
+    """Return the turns by a template of which only the text is known; a refused turn has K = T = 0."""
+    prompts = Prompts(work.file, chat_template(work.file), engine)
+    derive = rendered_turns if work.kind == "chat" else rendered_questions
+    turns, first, end, _ = derive(batches, work.layout, prompts, tokens)
+    before = np.concatenate(([0], np.cumsum(tokens)))
+    added = np.where(turns.is_empty, 0, turns.cached + turns.prefill - (before[end] - before[first]))
+    found = PromptTurns(turns, added, first, end, np.zeros(len(end), np.bool_))
+    none = np.zeros(len(tokens), np.bool_)
+    return _structured(work, engine, found, none) if work.kind == "chat" else _Prompts(found, none, len(end))
 
 
 def _documents(layout: Layout, tokens: Ints, cached: Ints, prefill: Ints) -> PromptTurns:
@@ -199,6 +237,55 @@ def _documents(layout: Layout, tokens: Ints, cached: Ints, prefill: Ints) -> Pro
     turns = dataclasses.replace(text, cached=cached[asks], prefill=prefill[asks])
     added = turns.cached + turns.prefill - text.cached - text.prefill
     return PromptTurns(turns, added, asks - text.turn_index - 1, asks + 1, np.zeros(len(asks), np.bool_))
+
+
+def _structured(work: _Workload, engine: Counter, found: PromptTurns, is_direct: Bools) -> _Prompts:
+    """Return the turns with those of structured conversations from their real prompts, counted by the engine."""
+    turns = found.turns
+    names = ("cached", "prefill", "output")
+    values = {name: getattr(turns, name).copy() for name in names}
+    is_structured = np.zeros(len(found.end), np.bool_)
+    refused = is_structured.copy() if turns.refused is None else turns.refused.copy()
+    end_of_turn = work.file.spec.template.end_of_turn
+    for number, conversation in work.structured():
+        rows = _rows_of(turns, number)
+        one = session_turns(conversation, work.render, engine, end_of_turn)
+        for name in names:
+            values[name][rows] = getattr(one, name)
+        is_structured[rows], refused[rows] = True, one.prefill == 0
+    plain = _rendered(work, dataclasses.replace(found, is_open=found.is_open & ~is_structured))
+    mixed = {name: np.where(is_structured, values[name], getattr(plain.turns, name)) for name in names}
+    grown = (mixed["cached"] + mixed["prefill"]) - (plain.turns.cached + plain.turns.prefill)
+    changed = dataclasses.replace(plain.turns, **mixed, refused=refused)
+    result = dataclasses.replace(
+        plain, turns=changed, template_tokens=plain.template_tokens + np.where(refused, 0, grown),
+        is_structured=is_structured,
+    )  # fmt: skip
+    return _Prompts(result, is_direct, int((plain.is_open | is_structured).sum()))
+
+
+def _rows_of(turns: Turns, session: int) -> slice:
+    return slice(*np.searchsorted(turns.session, [session, session + 1]).tolist())
+
+
+def _structured_differences(work: _Workload, found: PromptTurns, check_tokens: int) -> list[TurnDifference]:
+    """Compare some structured conversations with the reference engine over whole prompts."""
+    turns, left, differences = found.turns, check_tokens // 4, []
+    for number, conversation in work.structured():
+        rows = _rows_of(turns, number)
+        cost = int((turns.cached[rows] + turns.prefill[rows]).sum())
+        # The cheapest way to look everywhere: each conversation that still fits, in the order of the file.
+        if cost > left:
+            continue
+        left -= cost
+        one = session_turns(conversation, work.render, work.official.exact, work.file.spec.template.end_of_turn)
+        wrong = (one.cached != turns.cached[rows]) | (one.prefill != turns.prefill[rows])
+        for turn in np.flatnonzero(wrong).tolist():
+            at = rows.start + turn
+            pairs = (int(turns.cached[at]), int(turns.prefill[at])), (int(one.cached[turn]), int(one.prefill[turn]))
+            sha256 = hashlib.sha256(str(conversation["messages"][-1]).encode("utf-8", "replace")).hexdigest()
+            differences.append(TurnDifference(sha256, number, int(turns.turn_index[at]), *pairs))
+    return differences
 
 
 def _rendered(work: _Workload, found: PromptTurns) -> PromptTurns:
@@ -237,6 +324,11 @@ def _choose(work: _Workload, prompts: _Prompts, check_tokens: int) -> list[int]:
     cost = 3 * length
     if work.kind == "chat":
         cost = length + np.where(found.turns.turn_index > 0, np.concatenate(([0], length))[: len(length)], 0)
+    # A turn that the template refuses has no prompt, and the next one nothing before it.
+    refused = found.turns.is_empty
+    cost = np.where(refused | np.concatenate(([False], refused))[: len(refused)], _NEVER, cost)
+    if found.is_structured is not None:
+        cost = np.where(found.is_structured, np.iinfo(np.int64).max, cost)
     direct = np.concatenate(([0], np.cumsum(prompts.is_direct)))
     is_direct = direct[found.end] > direct[np.maximum(found.end - 2, found.first)]
     return choose_turns(cost, work.layout.order[found.end - 1], is_direct, check_tokens)

@@ -107,18 +107,18 @@ def ending_of(document: memoryview, tokens: int, facts: TemplateFacts, counter: 
             begins, alone = before, ""
         counts = counter.count(pa.array([begins, alone, tail], pa.large_string())).tolist()
         part = Ending(tokens - counts[2] + counts[0] - counts[1], "", tail, ())
-    return dataclasses.replace(part, probes=tuple(_ids(part, probe, facts, counter) for probe in PROBES))
+    return dataclasses.replace(part, probes=tuple(ending_ids(part, probe, facts, counter) for probe in PROBES))
 
 
 def _question(ending: Ending, question: str, facts: TemplateFacts, counter: Counter) -> tuple[int, int]:
-    ids = _ids(ending, question, facts, counter)
+    ids = ending_ids(ending, question, facts, counter)
     # A server always computes the last token of a prompt.
     shared = min(len(ids) - 1, *(shared_tokens(ids, probe) for probe in ending.probes))
     shared = min(shared, shared_tokens(*ending.probes))
     return ending.head_tokens + shared, len(ids) - shared
 
 
-def _ids(ending: Ending, question: str, facts: TemplateFacts, counter: Counter) -> Ids:
+def ending_ids(ending: Ending, question: str, facts: TemplateFacts, counter: Counter) -> Ids:
     """Return the token ids of a prompt after the cut."""
     text = document_content(ending.tail, question)
     if facts.is_trimmed:

@@ -26,6 +26,7 @@ class PromptTurns:
         first: First message of the turn's session, an index into the sorted messages.
         end: The prompt ends before this message, which is the turn's first reply if it has one.
         is_open: More may be shared with the previous prompt than K here, see `pieces`: only a real prompt shows it.
+        is_structured: The turn is of a conversation with tools, calls or reasoning, see `structured`; None: none is.
     """
 
     turns: Turns
@@ -33,6 +34,7 @@ class PromptTurns:
     first: Ints
     end: Ints
     is_open: Bools
+    is_structured: Bools | None = None
 
 
 def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces: Pieces) -> PromptTurns:
@@ -55,7 +57,7 @@ def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces
     Source: docs/turns.md, "Chats, counting `chat`".
     """
     text = chat_turns(session, role, tokens)
-    first, end = _prompts(session, role)
+    first, end = prompt_ranges(session, role)
     early, late = _running(pieces.early), _running(pieces.late)
     # Pieces before `split` are early; without a query the template treats the whole prompt as before the last query.
     last_query = _last_where(pieces.is_query)[end - 1]
@@ -77,15 +79,20 @@ def prompt_turns(session: Ints, role: npt.NDArray[np.int8], tokens: Ints, pieces
     is_open[now[moved]] = pieces.is_open[at]
     cached = np.minimum(cached, length - 1)
 
-    # Replies of a turn are between its end and that of the next one, or the end of the session.
-    replies = _running((role == ASSISTANT).astype(np.int64))
-    stop = np.minimum(np.append(end[1:], len(role))[: len(end)], _next_where(_starts(session))[end])
-    output = text.output + replies[stop] - replies[end]
-    turns = dataclasses.replace(text, cached=cached, prefill=length - cached, output=output)
+    turns = dataclasses.replace(text, cached=cached, prefill=length - cached)
+    turns = with_ends_of_turn(turns, session, role, end)
     return PromptTurns(turns, length - text.cached - text.prefill, first, end, is_open)
 
 
-def _prompts(session: Ints, role: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
+def with_ends_of_turn(turns: Turns, session: Ints, role: npt.NDArray[np.int8], end: Ints) -> Turns:
+    """Return the turns with one token more of output for each reply; `end` is the end of each turn's prompt."""
+    # Replies of a turn are between its end and that of the next one, or the end of the session.
+    replies = _running((role == ASSISTANT).astype(np.int64))
+    stop = np.minimum(np.append(end[1:], len(role))[: len(end)], _next_where(_starts(session))[end])
+    return dataclasses.replace(turns, output=turns.output + replies[stop] - replies[end])
+
+
+def prompt_ranges(session: Ints, role: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
     """Return for each turn the first message of its session and the end of its requests."""
     asks = role != ASSISTANT
     starts = _starts(session)

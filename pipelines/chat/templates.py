@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable
 
 from pipelines.sessions.writing import ASSISTANT, SYSTEM, TOOL, USER
-from pipelines.vocab.specs import TemplateFacts, TemplateFamily
+from pipelines.vocab.specs import TemplateFacts
 
 # A document with its question is one user message.
 ROLE_OF = {ASSISTANT: "assistant", SYSTEM: "system", TOOL: "tool"}
@@ -138,4 +138,4 @@ def _tool_in_run(facts: TemplateFacts, message: Message) -> str:
     return f"{begin}\n{_RESPONSE}\n{message.text}\n{_END_RESPONSE}{end}"
 
 
-FAMILIES: dict[TemplateFamily, Family] = {"llama-3.1": Family(_quoted_tool, False), "qwen3": Family(_tool_in_run, True)}
+FAMILIES: dict[str, Family] = {"llama-3.1": Family(_quoted_tool, False), "qwen3": Family(_tool_in_run, True)}

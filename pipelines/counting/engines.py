@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.counting.agreement import first_difference
 from pipelines.io.arrow_text import as_large, byte_lengths, cut, runs, slices
 from pipelines.io.verified import unchanged
 from pipelines.vocab.files import TokenizerFile
@@ -34,6 +35,7 @@ WHOLE_BYTES = 3 * PIECE_BYTES
 # This much text stays in a core's cache from Arrow through Python's strings to the engine; 8 MiB take a sixth longer.
 _SLICE_BYTES = 1 << 19
 _SEARCH_BYTES = 1 << 16
+_EXACT = "tokenizers"
 _THREADS_NAME, _MOST_THREADS = "FASTOKENS_BPE_THREADS", 8
 _BEGINNING = threading.Lock()
 # The smallest tokenizer: fastokens reads its environment variables at the first use of one.
@@ -130,7 +132,30 @@ def _loaded(load: Callable[[str], Any], path: str, sha256: str) -> Any:  # noqa:
 
 
 def fast_counter(file: TokenizerFile) -> Counter:
-    """Return the fast engine, or with a warning the exact one where the fast one is not usable."""
+    """Return the fast engine, or with a warning the exact one where the fast one is not usable.
+
+    For a user's own tokenizer the two are compared first, see `agreement`, and no text is cut: what its pre-tokenizer
+    does at a line break is not known.
+    """
+    counter = _fast_counter(file)
+    if not file.spec.is_own or counter.engine == _EXACT:
+        return counter
+    if (found := _first_difference(file)) is not None:
+        _LOG.warning(
+            "tokenizer %s: fastokens differs from tokenizers on %r, counting with tokenizers, about 50 times slower",
+            file.spec.name, found,
+        )  # fmt: skip
+        return exact_counter(file)
+    return counter
+
+
+@functools.lru_cache(maxsize=4)
+def _first_difference(file: TokenizerFile) -> str | None:
+    """Return the first text of `agreement.TEXTS` that the engines encode differently, its first characters."""
+    return first_difference(_fast_counter(file), exact_counter(file))
+
+
+def _fast_counter(file: TokenizerFile) -> Counter:
     try:
         callers = _callers()
         import fastokens  # noqa: PLC0415 - heavy, and it may be missing
@@ -157,8 +182,8 @@ def fast_counter(file: TokenizerFile) -> Counter:
         ids, ends = encode_flat(strings)
         return np.split(np.frombuffer(ids, np.dtype("<u4")).astype(np.uint32), ends[1:-1])
 
-    version = importlib.metadata.version("fastokens")
-    return Counter("fastokens", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings, callers)
+    version, piece_bytes = importlib.metadata.version("fastokens"), None if file.spec.is_own else PIECE_BYTES
+    return Counter("fastokens", version, count_strings, piece_bytes, WHOLE_BYTES, _SLICE_BYTES, encode_strings, callers)
 
 
 def _callers() -> tuple[ThreadPoolExecutor, ...]:
@@ -194,6 +219,9 @@ def exact_counter(file: TokenizerFile) -> Counter:
     from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
 
     tokenizer = _loaded(Tokenizer.from_file, str(file.path), file.sha256)
+    # A tokenizer.json may hold the settings of a training run; whole texts are counted.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
 
     def count_strings(strings: list[str]) -> Counts:
         encodings = tokenizer.encode_batch_fast(strings, add_special_tokens=False)
@@ -203,8 +231,35 @@ def exact_counter(file: TokenizerFile) -> Counter:
         encodings = tokenizer.encode_batch_fast(strings, add_special_tokens=False)
         return [np.array(encoding.ids, np.uint32) for encoding in encodings]
 
-    version = importlib.metadata.version("tokenizers")
-    return Counter("tokenizers", version, count_strings, PIECE_BYTES, WHOLE_BYTES, _SLICE_BYTES, encode_strings)
+    version, piece_bytes = importlib.metadata.version(_EXACT), None if file.spec.is_own else PIECE_BYTES
+    return Counter(_EXACT, version, count_strings, piece_bytes, WHOLE_BYTES, _SLICE_BYTES, encode_strings)
+
+
+Rendered = Callable[[list[dict[str, Any]], list[Any] | None, bool], str]
+
+
+class TemplateRefusedError(ValueError):
+    """A chat template refuses a conversation, or fails on it."""
+
+
+def rendered_prompts(file: TokenizerFile, template: str) -> Rendered:
+    """Return a function for the text of a prompt: of messages, tools, and whether the generation header ends it.
+
+    It raises TemplateRefusedError where the template refuses. See `official_prompts`.
+    """
+    tokenizer = _templated(file, template)
+
+    def render(messages: list[dict[str, Any]], tools: list[Any] | None, has_header: bool) -> str:
+        try:
+            text = tokenizer.apply_chat_template(
+                messages, tools=tools, tokenize=False, add_generation_prompt=has_header,
+                date_string=file.spec.template.date_string,
+            )  # fmt: skip
+        except Exception as error:  # a template may raise anything
+            raise TemplateRefusedError(str(error)) from error
+        return str(text)
+
+    return render
 
 
 def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[str, str]]], Ids]:
@@ -218,27 +273,43 @@ def official_prompts(file: TokenizerFile, template: str) -> Callable[[list[dict[
         A function of messages (`role`, `content`) that renders them and the generation header, with the date of the
             tokenizer's TOML, and tokenises the whole prompt. It is as slow as the reference engine.
     """
+    tokenizer = _templated(file, template)
+
+    def prompt(messages: list[dict[str, str]]) -> Ids:
+        # The default is a BatchEncoding, whose length is not that of the prompt.
+        ids = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=False, date_string=file.spec.template.date_string
+        )
+        return np.array(ids, np.uint32)
+
+    return prompt
+
+
+def added_tokens(file: TokenizerFile) -> list[str]:
+    """Return the strings of a tokenizer's added tokens, one token each wherever they stand, the longest first.
+
+    Those that take blanks with them or stand only at the edges of words are left out.
+    """
+    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
+
+    added = _loaded(Tokenizer.from_file, str(file.path), file.sha256).get_added_tokens_decoder().values()
+    plain = [token.content for token in added if not (token.lstrip or token.rstrip or token.single_word)]
+    return sorted(plain, key=lambda text: (-len(text), text))
+
+
+def _templated(file: TokenizerFile, template: str) -> Any:  # noqa: ANN401 - a library without types
     # transformers would warn at every import that PyTorch is missing.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - over a second
 
     from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
 
-    facts = file.spec.template
-    tokenizer = PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(
         tokenizer_object=_loaded(Tokenizer.from_file, str(file.path), file.sha256),
-        bos_token=facts.begin or None,
+        bos_token=file.spec.template.begin or None,
+        eos_token=file.spec.template.end_of_turn if file.spec.is_own else None,
         chat_template=template,
     )
-
-    def prompt(messages: list[dict[str, str]]) -> Ids:
-        # The default is a BatchEncoding, whose length is not that of the prompt.
-        ids = tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, return_dict=False, date_string=facts.date_string
-        )
-        return np.array(ids, np.uint32)
-
-    return prompt
 
 
 def special_tokens_in(texts: pa.Array, file: TokenizerFile) -> npt.NDArray[np.bool_]:

@@ -15,9 +15,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.hardware.costs import Machine
-from pipelines.hardware.entities import SECOND_HAND, Accelerator, Headline, Link, Measured, Model, Pair, typed
-from pipelines.hardware.machines import Sources, by_name, machine_of
+from pipelines.hardware.entities import (
+    SECOND_HAND,
+    Accelerator,
+    Calibrated,
+    FittedNumber,
+    Headline,
+    Link,
+    Measured,
+    Model,
+    Pair,
+    typed,
+)
+from pipelines.hardware.machines import Sources, by_name
+from pipelines.hardware.served import DEFAULT, Served, serve
 from pipelines.hardware.turn_costs import PERCENTILES, PLATFORM, Platform, order_turns, turn_cost_rows
 from warehouse.declared.fields import BLOCK_TOKENS, LOGGED
 from warehouse.declared.tables import BOUNDNESS
@@ -177,7 +188,7 @@ def _is_headline(pairs: pa.Table, headlines: list[Headline]) -> npt.NDArray[np.b
 
 def _headline_machines(
     hardware: Mapping[str, pa.Table], headlines: list[Headline]
-) -> list[tuple[Model, dict[Platform, Machine], bool]]:
+) -> list[tuple[Model, dict[Platform, Served], bool]]:
     """Return models with their machine on each headline platform, and whether each is a headline.
 
     They are the headline models, and those without kappa_crit that are known first-hand.
@@ -188,6 +199,8 @@ def _headline_machines(
         by_name(typed(Accelerator, hardware["accelerators"].to_pylist())),
         by_name(typed(Link, hardware["links"].to_pylist())),
         typed(Measured, hardware["measured"].to_pylist()),
+        fitted_numbers=typed(FittedNumber, hardware["fitted_numbers"].to_pylist()),
+        calibrated=typed(Calibrated, hardware["calibrated"].to_pylist()),
     )
     shown = dict.fromkeys(row.model for row in headlines if row.model)
     varying = (name for name, row in models.items() if row.kv_bytes_per_token is None and row.confidence != SECOND_HAND)
@@ -198,13 +211,17 @@ def _headline_machines(
         if row.accelerator and row.link and row.basis and row.basis != "paper"
     ]
     return [
-        (model, {(p.accelerator, p.link, p.basis): machine_of(sources, p, model) for p in pairs}, model.model in shown)
+        (
+            model,
+            {(p.accelerator, p.link, p.basis): serve(sources, p, model, DEFAULT) for p in pairs},
+            model.model in shown,
+        )
         for model in chosen
     ]
 
 
 def _turn_cost_rows(
-    cached: Ints, prefill: Ints, machines: list[tuple[Model, dict[Platform, Machine], bool]]
+    cached: Ints, prefill: Ints, machines: list[tuple[Model, dict[Platform, Served], bool]]
 ) -> Iterator[dict[str, object]]:
     context = np.sort(cached + prefill)
     for block in BLOCK_TOKENS:
@@ -215,13 +232,25 @@ def _turn_cost_rows(
             over = len(context) - int(np.searchsorted(context, model.max_context_tokens, side="right"))
             names = {"block_tokens": block, "over_context_turn_share": over / len(context)}
             names["is_tokenizer_proxy"] = model.is_tokenizer_proxy
-            yield from (names | row for row in turn_cost_rows(turns, model, of_platform))
+            machines_of = {platform: served.machine for platform, served in of_platform.items()}
+            for row in turn_cost_rows(turns, model, machines_of):
+                served = of_platform[str(row["accelerator"]), str(row["link"]), str(row["basis"])]
+                yield names | row | _formats(served)
+
+
+def _formats(served: Served) -> dict[str, object]:
+    return {
+        "tensor_parallel": served.gpus,
+        "weight_dtype": served.weight_dtype,
+        "compute_dtype": served.compute_dtype,
+    }
 
 
 def _part(pairs: pa.Table, shares: Mapping[str, Floats], names: Mapping[str, str], block: int) -> pa.Table:
     rows = pairs.num_rows
-    columns: dict[str, Any] = {name: pa.array([value] * rows, pa.string()) for name, value in names.items()}
+    columns: dict[str, Any] = {name: pairs[name] for name in pairs.column_names if name in BOUNDNESS.names}
+    # The turns' own tokenizer, which is not that of the model where a log has the counts.
+    columns |= {name: pa.array([value] * rows, pa.string()) for name, value in names.items()}
     columns |= {name: pa.array(values) for name, values in shares.items()}
     columns["block_tokens"] = pa.array([block] * rows, pa.int32())
-    columns |= {name: pairs[name] for name in pairs.column_names if name in BOUNDNESS.names and name not in names}
     return BOUNDNESS.conform(pa.table(columns))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipelines.hardware.entities import Model, known
-from warehouse.formulas import attention, kappa, weights
+from pipelines.hardware.prefill.parts import Parts, Rates, Work, parts
+from warehouse.formulas import attention, kappa, timing, weights
 from warehouse.formulas import kv_bytes as cache
 from warehouse.formulas.numbers import Value
 
@@ -22,12 +23,21 @@ class Machine:
         bytes_per_s: host to device, one direction, of each GPU's own link.
         hbm_bytes_per_s: peak memory bandwidth of the accelerators together; None where unknown.
         tensor_parallel: GPUs that share each layer.
+        stages: Groups of such GPUs, each with its part of the layers.
+        rates: Of each part of prefill; None where only `2n` has an answer.
     """
 
     flop_per_s: float
     bytes_per_s: float
     hbm_bytes_per_s: float | None = None
     tensor_parallel: int = 1
+    stages: int = 1
+    rates: Rates | None = None
+
+    @property
+    def batch(self) -> int:
+        """N equal requests in an iteration."""
+        return self.rates.batch if self.rates else 1
 
 
 def share_between(machine: Machine, tensor_parallel: int) -> Machine:
@@ -186,44 +196,103 @@ def _indexed_flops(model: Model, cached_tokens: Value, prefill_tokens: Value) ->
     return all_seen + attention.attention_flops(picked, sparse)
 
 
-def read_params(model: Model, prefill_tokens: Value) -> Value:
-    """Return the parameters that a GPU reads for T tokens: layers, head and the routed experts, no embedding."""
-    active = float(known(model.layer_params) + known(model.head_params))
-    if not model.experts:
-        # All of them for any T; the formula gives the same, but computes a power a turn.
-        all_of_them: Value = prefill_tokens * 0 + active
-        return all_of_them
-    total = known(model.total_params) - known(model.active_params) + active
-    return weights.touched_params(total, active, model.experts, known(model.experts_per_token), prefill_tokens)
-
-
 def transfer_s(model: Model, machine: Machine, cached_tokens: Value, kv_dtype: str) -> Value:
-    """Return t_PCIe in seconds."""
-    return gpu_kv_bytes(model, cached_tokens, kv_dtype, machine.tensor_parallel) / machine.bytes_per_s
+    """Return t_load of one request in seconds."""
+    return gpu_kv_bytes(model, cached_tokens, kv_dtype, machine.tensor_parallel) / machine.stages / machine.bytes_per_s
 
 
-def compute_s(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
-    """Return t_GPU in seconds under a cost model for which `is_known` is true.
+def work_of(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, kv_dtype: str) -> Work[Value]:
+    """Return what one request asks of the GPUs.
 
-    `full` is `attention` with a floor: reading the weights once, for a batch of one.
+    Args:
+        model: A model for which `is_known` is true.
+        machine: Its rates.
+        cached_tokens: K.
+        prefill_tokens: T.
+        kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
+    """
+    experts, k = model.experts or 0, model.experts_per_token or 0
+    total, active, layers = known(model.total_params), known(model.active_params), float(known(model.layer_params))
+    each = weights.expert_params(total, active, experts, k) if experts else 0.0
+    held = gpu_kv_bytes(model, cached_tokens, kv_dtype, machine.tensor_parallel)
+    return Work(
+        prefill_tokens=prefill_tokens,
+        attention_flops=context_flops(model, cached_tokens, prefill_tokens),
+        read_bytes=held * float(machine.rates.attention_gpus if machine.rates else 1),
+        linear_params=layers - k * each,
+        expert_params=each,
+        experts=experts,
+        experts_per_token=k,
+        head_params=float(known(model.head_params)),
+        layers=model.layers,
+        hidden_size=model.hidden_size,
+    )
+
+
+def prefill_parts(  # noqa: PLR0913, PLR0917 - a request on a machine
+    model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str, kv_dtype: str = "bf16"
+) -> Parts[Value]:
+    """Return the parts of t_GPU of an iteration: `full` as they are, `attention` without reading weights and cache.
 
     Raises:
-        ValueError: `full` without a memory bandwidth.
+        ValueError: the machine has no rates of the parts.
+    """
+    if machine.rates is None:
+        raise ValueError("cost models attention and full need the rates of the parts of prefill")
+    work = work_of(model, machine, cached_tokens, prefill_tokens, kv_dtype)
+    return parts(work, machine.rates, reads_weights=cost_model == "full")
+
+
+def compute_s(  # noqa: PLR0913, PLR0917 - a request on a machine
+    model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str, kv_dtype: str = "bf16"
+) -> Value:
+    """Return t_GPU in seconds of an iteration under a cost model for which `is_known` is true.
+
+    `attention` is an iteration that reads its weights for many requests, `full` one that reads them for its own.
+
+    Raises:
+        ValueError: `attention` or `full` on a machine without the rates of the parts.
     """
     if cost_model == "2n":
-        return kappa.compute_s(prefill_tokens, known(model.flops_per_token), machine.flop_per_s)
-    context = context_flops(model, cached_tokens, prefill_tokens)
-    layers, head = known(model.layer_params), known(model.head_params)
-    seconds = attention.prefill_flops(prefill_tokens, layers, head, context) / machine.flop_per_s
-    if cost_model == "attention":
-        return seconds
-    if machine.hbm_bytes_per_s is None:
-        raise ValueError("cost model full needs the bandwidth of the accelerator's memory")
-    params = read_params(model, prefill_tokens)
-    return weights.floored_compute_s(seconds, weights.weights_s(params, weights.WEIGHT_BYTES, machine.hbm_bytes_per_s))
+        return kappa.compute_s(prefill_tokens * float(machine.batch), known(model.flops_per_token), machine.flop_per_s)
+    return prefill_parts(model, machine, cached_tokens, prefill_tokens, cost_model, kv_dtype).compute_s
 
 
-def recompute_s(model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str) -> Value:
-    """Return the seconds to compute K and T from scratch instead of loading K."""
+def read_s(model: Model, machine: Machine, prefill_tokens: float) -> float:
+    """Return the seconds to read the weights of dense layers, head and the experts that T tokens draw.
+
+    Raises:
+        ValueError: the machine has no rates of the parts.
+    """
+    if machine.rates is None:
+        raise ValueError("reading weights needs the rates of the parts of prefill")
+    work, rates = work_of(model, machine, 0.0, prefill_tokens, "bf16"), machine.rates
+    drawn = 0.0
+    if work.expert_params:
+        drawn = weights.touched_expert_params(work.expert_params, work.experts, work.experts_per_token, prefill_tokens)
+    dense = work.linear_params * rates.linear_weight_bytes + 2 * work.head_params
+    return dense / rates.hbm_bytes_per_s + drawn * rates.expert_weight_bytes / rates.expert_hbm_bytes_per_s
+
+
+def prefill_s(  # noqa: PLR0913, PLR0917 - a request on a machine
+    model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str, kv_dtype: str = "bf16"
+) -> Value:
+    """Return the seconds from the loaded cache to the first token: t_GPU, and under `full` the engine's floor.
+
+    Raises:
+        ValueError: `attention` or `full` on a machine without the rates of the parts.
+    """
+    computing = compute_s(model, machine, cached_tokens, prefill_tokens, cost_model, kv_dtype)
+    if cost_model != "full" or machine.rates is None:
+        return computing
+    floor = timing.launch_floor_s(model.layers, machine.rates.layer_s, machine.rates.node_layer_s)
+    tokens = float(machine.batch) * (cached_tokens + prefill_tokens)
+    return timing.prefill_s(computing, floor, tokens, machine.rates.token_s)
+
+
+def recompute_s(  # noqa: PLR0913, PLR0917 - a request on a machine
+    model: Model, machine: Machine, cached_tokens: Value, prefill_tokens: Value, cost_model: str, kv_dtype: str = "bf16"
+) -> Value:
+    """Return the seconds to prefill K and T from scratch instead of loading K."""
     nothing: Value = cached_tokens * 0
-    return compute_s(model, machine, nothing, cached_tokens + prefill_tokens, cost_model)
+    return prefill_s(model, machine, nothing, cached_tokens + prefill_tokens, cost_model, kv_dtype)

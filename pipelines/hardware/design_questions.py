@@ -46,7 +46,7 @@ class Variant:
 
 VARIANTS = (
     Variant("nvlink-c2c", "pcie5-x16"),
-    Variant("nvlink-c2c", "nvlink-c2c, sustained as in kappa_crit", link="nvlink-c2c", bases=("physical",)),
+    Variant("nvlink-c2c", "nvlink-c2c, sustained as in kappa_crit", link="nvlink-c2c-gb300", bases=("physical",)),
     Variant("nvlink-c2c", "450 GB/s, one direction as wired", bytes_per_s=450e9),
     Variant("nvlink-c2c", "900 GB/s, as printed", bytes_per_s=900e9),
     Variant("unified-memory", "pcie5-x16"),

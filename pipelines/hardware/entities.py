@@ -103,6 +103,8 @@ class Link:
     sustained_bytes_per_s: float | None
     to_host_bytes_per_s: float | None
     duplex_bytes_per_s: float | None
+    copy_latency_s: float | None
+    node_bytes_per_s: float | None
     note: str | None
     retrieved: str
     confidence: str
@@ -199,6 +201,36 @@ class PaperLink:
 
 
 @dataclass(frozen=True, slots=True)
+class FittedNumber:
+    """A row of `fitted_numbers`: of one accelerator, or of every other one."""
+
+    number: str
+    accelerator: str | None
+    value: float
+    least: float | None
+    most: float | None
+    trust: str
+    retrieved: str
+    confidence: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A row of `calibrated`: a number of the model as `kappa calibrate` fitted it on one accelerator."""
+
+    accelerator: str
+    number: str
+    value: float
+    least: float
+    most: float
+    is_identifiable: bool
+    points: int
+    retrieved: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Headline:
     """A row of `headlines`: a model or a platform."""
 
@@ -221,6 +253,9 @@ class KappaCrit:
     kappa_hw_byte_per_flop: float
     kappa_crit: float | None
     tokenizer: str
+    tensor_parallel: int
+    weight_dtype: str
+    compute_dtype: str
 
 
 def typed(kind: Callable[..., T], rows: Iterable[Mapping[str, Any]]) -> list[T]:

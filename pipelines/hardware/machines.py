@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.entities import (
     Accelerator,
+    Calibrated,
+    FittedNumber,
     Headline,
     Link,
     Measured,
@@ -34,7 +36,7 @@ GIVEN_LINK = "given"
 
 _TABLES = (
     "models", "accelerators", "links", "platforms", "measured",
-    "paper_models", "paper_accelerators", "paper_links", "published", "headlines",
+    "paper_models", "paper_accelerators", "paper_links", "published", "headlines", "fitted_numbers", "calibrated",
 )  # fmt: skip
 T = TypeVar("T")
 
@@ -62,6 +64,8 @@ class Sources:
     paper_links: Mapping[str, PaperLink] = field(default_factory=dict)
     printed_kappa_hw: Mapping[str, float] = field(default_factory=dict)
     sustained_fraction: float | None = None
+    fitted_numbers: Sequence[FittedNumber] = ()
+    calibrated: Sequence[Calibrated] = ()
 
     def fraction(self, model: Model) -> float:
         """Return the share of the dense bf16 peak that prefill of a model sustains on the physical basis."""
@@ -93,8 +97,14 @@ def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:
         accelerators=by_name(typed(Accelerator, rows["accelerators"])),
         links=by_name(typed(Link, rows["links"])),
         measured=measured,
-        platforms=[*typed(Platform, rows["platforms"]), *map(_measured_platform, measured)],
+        platforms=[
+            *typed(Platform, rows["platforms"]),
+            *map(_measured_platform, measured),
+            *_calibrated_platforms(typed(Calibrated, rows["calibrated"]), rows["platforms"], measured),
+        ],
         headlines=typed(Headline, rows["headlines"]),
+        fitted_numbers=typed(FittedNumber, rows["fitted_numbers"]),
+        calibrated=typed(Calibrated, rows["calibrated"]),
         paper_models=by_name(typed(PaperModel, rows["paper_models"])),
         paper_accelerators=by_name(typed(PaperAccelerator, rows["paper_accelerators"])),
         paper_links=by_name(typed(PaperLink, rows["paper_links"])),
@@ -113,6 +123,19 @@ def _measured_platform(row: Measured) -> Platform:
     runtime = f" ({row.runtime_version})" if row.runtime_version else ""
     note = f"{row.device_name}, PyTorch {row.torch_version}{runtime}"
     return Platform(row.accelerator, row.link, "measured", note, row.retrieved, "high", row.source)
+
+
+def _calibrated_platforms(
+    calibrated: list[Calibrated], platforms: list[dict[str, Any]], measured: list[Measured]
+) -> Iterable[Platform]:
+    """Yield the links of each accelerator that was calibrated and not timed."""
+    timed = {row.accelerator for row in measured}
+    first = {row.accelerator: row for row in calibrated if row.accelerator not in timed}
+    for row in platforms:
+        if row["basis"] == "physical" and row["accelerator"] in first:
+            of = first[row["accelerator"]]
+            note = f"numbers fitted by `kappa calibrate` on {of.points} points"
+            yield Platform(row["accelerator"], row["link"], "measured", note, of.retrieved, "high", of.source)
 
 
 def measured_of(sources: Sources, platform: OnPlatform) -> Measured:
@@ -152,11 +175,17 @@ def machine_of(sources: Sources, platform: OnPlatform, model: Model, bytes_per_s
     if platform.basis == "paper":
         compute = _row(sources.paper_accelerators, accelerator).effective_flop_per_s
         return Machine(compute, bytes_per_s or _row(sources.paper_links, link).bytes_per_s)
-    if platform.basis == "measured":
+    if platform.basis == "measured" and any(row.accelerator == accelerator for row in sources.measured):
         row = measured_of(sources, platform)
         return Machine(row.bf16_flop_per_s, bytes_per_s or row.pinned_to_device_bytes_per_s, row.hbm_bytes_per_s)
-    rate = bytes_per_s or _row(sources.links, link).bytes_per_s
+    rate = bytes_per_s or _calibrated_rate(sources, platform) or _row(sources.links, link).bytes_per_s
     return physical_machine(_row(sources.accelerators, accelerator), rate, sources.fraction(model))
+
+
+def _calibrated_rate(sources: Sources, platform: OnPlatform) -> float | None:
+    fits = (row.value for row in sources.calibrated if row.accelerator == platform.accelerator
+            and row.number == "link_bytes_per_s" and platform.basis == "measured")  # fmt: skip
+    return next(fits, None)
 
 
 def _row(rows: Mapping[str, T], name: str) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.entities import KappaCrit, Model, OnPlatform, Pair, PaperModel
-from pipelines.hardware.machines import GIVEN_LINK, Sources, machine_of, named, read_sources
+from pipelines.hardware.machines import GIVEN_LINK, Sources, named, read_sources
+from pipelines.hardware.served import DEFAULT, Served, Serving, serve
 from warehouse.declared.schema import Table
 from warehouse.declared.tables import ACCELERATORS, KAPPA_CRIT, LINKS, MODELS, PLATFORMS
 from warehouse.formulas import kappa
 from warehouse.formulas import kv_bytes as cache
 from warehouse.hardware_rows.names import find_name
-from warehouse.hardware_rows.reference_tables import MEASURED
+from warehouse.hardware_rows.reference_tables import CALIBRATED, FITTED_NUMBERS, MEASURED
 from warehouse.hardware_rows.rows import FOLDER
 
 
@@ -47,6 +48,8 @@ def hardware_tables(folder: Path = FOLDER, user: Path | None = None) -> dict[str
         LINKS: sources.links.values(),
         PLATFORMS: sources.platforms,
         MEASURED: sources.measured,
+        FITTED_NUMBERS: sources.fitted_numbers,
+        CALIBRATED: sources.calibrated,
         KAPPA_CRIT: [row for platform in sources.platforms for row in kappa_crit_rows(sources, platform)],
     }
     return {table.name: table.rows([asdict(row) for row in found]) for table, found in rows.items()}
@@ -107,7 +110,7 @@ def kappa_crit_rows(
     *,
     bytes_per_s: float | None = None,
     kv_dtypes: tuple[str, ...] = tuple(kappa.ELEMENT_BYTES),
-    tensor_parallel: int = 1,
+    serving: Serving = DEFAULT,
 ) -> Iterator[KappaCrit]:
     """Yield kappa_crit for every model of a platform's basis.
 
@@ -116,15 +119,16 @@ def kappa_crit_rows(
         platform: One of `platforms`, or a pair outside it with its basis.
         bytes_per_s: Replaces the link's bandwidth, one direction.
         kv_dtypes: Keys of `cache.KV_ELEMENT_BYTES`.
-        tensor_parallel: GPUs that share each layer, each with its own link.
+        serving: How the models are served; by default on the least GPUs that hold them, in the served format.
     """
     is_paper = platform.basis == "paper"
     printed = printed_kappa_hw(sources, platform) if bytes_per_s is None else None
     for name in sources.paper_models if is_paper else sources.models:
         model = sources.models[name]
-        machine = machine_of(sources, platform, model, bytes_per_s)
-        factor = kappa.tensor_parallel_factor(tensor_parallel, model.kv_heads)
         for kv_dtype in kv_dtypes:
+            served = serve(sources, platform, model, serving, kv_dtype=kv_dtype, bytes_per_s=bytes_per_s)
+            factor = _loaded_once(served, model, serving)
+            machine = replace(served.machine, flop_per_s=served.machine.flop_per_s / served.gpus)
             if is_paper:
                 found = paper_ratios(sources.paper_models[name], machine, kv_dtype, printed)
             else:
@@ -140,6 +144,9 @@ def kappa_crit_rows(
                 kappa_hw_byte_per_flop=found.kappa_hw,
                 kappa_crit=crit,
                 tokenizer=model.tokenizer,
+                tensor_parallel=served.gpus,
+                weight_dtype=served.weight_dtype,
+                compute_dtype=served.compute_dtype,
             )
 
 
@@ -175,6 +182,13 @@ def _are_sourced(sources: Sources, accelerator: str, link: str | None, is_bandwi
     """Return whether both rows of a pair exist, or a bandwidth replaces the link's."""
     is_rate_known = is_bandwidth_given or (link is not None and named(sources.links, link) is not None)
     return is_rate_known and named(sources.accelerators, accelerator) is not None
+
+
+def _loaded_once(served: Served, model: Model, serving: Serving) -> float:
+    """Return the share of the bytes that all links carry together which are not copies of others."""
+    if serving.mla_attention == "data" and model.attention.startswith("mla"):
+        return 1.0
+    return kappa.tensor_parallel_factor(served.machine.tensor_parallel, model.kv_heads)
 
 
 def _times(value: float | None, factor: float) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ from pipelines.hardware import costs
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.entities import Model
 from warehouse.formulas import kappa
-from warehouse.formulas.kv_bytes import KV_ELEMENT_BYTES
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -99,46 +98,30 @@ def turn_cost_rows(
         model: Its sourced row.
         machines: By accelerator, link and basis.
     """
-    for cost_model in _cost_models(model):
-        for unit, platforms in _alike(machines, cost_model).items():
-            compute = costs.compute_s(model, unit, turns.cached, turns.prefill, cost_model)
-            for kv_dtypes in _proportional(model):
-                loaded = costs.kv_bytes(model, turns.cached, kv_dtypes[0])
-                pairs = [(platform, kv_dtype) for platform in platforms for kv_dtype in kv_dtypes]
-                rates = np.array([_rate(machines[platform], kv_dtypes[0], of) for platform, of in pairs])
+    for kv_dtype in kappa.ELEMENT_BYTES:
+        for platforms in _alike(machines):
+            machine = machines[platforms[0]]
+            loaded = costs.gpu_kv_bytes(model, turns.cached, kv_dtype, machine.tensor_parallel)
+            rates = np.array([machines[platform].bytes_per_s for platform in platforms])
+            for cost_model in _cost_models(model, machine):
+                compute = costs.compute_s(model, machine, turns.cached, turns.prefill, cost_model, kv_dtype)
                 shares = needed_shares(turns, loaded, compute, rates)
-                for place, (platform, kv_dtype) in enumerate(pairs):
+                for place, platform in enumerate(platforms):
                     names = {"model": model.model, "cost_model": cost_model, "kv_dtype": kv_dtype}
                     row = {name: float(values[place]) for name, values in shares.items()}
                     yield {**names, **dict(zip(PLATFORM, platform, strict=True)), "kappa_crit": None, **row}
 
 
-def _cost_models(model: Model) -> list[str]:
+def _cost_models(model: Model, machine: Machine) -> list[str]:
     first = ["2n"] if model.kv_bytes_per_token is None else []
-    return [name for name in (*first, "attention", "full") if costs.is_known(model, name)]
+    has_parts = machine.rates is not None and (machine.rates.reducing_gpus == 1 or model.hidden_size is not None)
+    names = (*first, *(("attention", "full") if has_parts else ()))
+    return [name for name in names if costs.is_known(model, name)]
 
 
-def _alike(machines: Mapping[Platform, Machine], cost_model: str) -> dict[Machine, list[Platform]]:
-    """Return the platforms grouped by their cost of one FLOP: t_GPU in that unit is computed once a group.
-
-    Only `full` distinguishes machines, by the bytes of memory that they read in the time of a FLOP.
-    """
+def _alike(machines: Mapping[Platform, Machine]) -> list[list[Platform]]:
+    """Return the platforms that differ in their links only: t_GPU is computed once for them."""
     kinds: dict[Machine, list[Platform]] = {}
     for platform, machine in machines.items():
-        hbm = machine.hbm_bytes_per_s
-        if cost_model != "full":
-            kinds.setdefault(Machine(1.0, 1.0), []).append(platform)
-        elif hbm is not None:
-            kinds.setdefault(Machine(1.0, 1.0, hbm / machine.flop_per_s), []).append(platform)
-    return kinds
-
-
-def _proportional(model: Model) -> list[list[str]]:
-    """Return the number formats in groups whose bytes all scale with them, so that one rate serves a group."""
-    names = list(kappa.ELEMENT_BYTES)
-    return [names] if model.kv_bytes_per_token is not None else [[name] for name in names]
-
-
-def _rate(machine: Machine, kv_dtype: str, of: str) -> float:
-    """Return the link's bytes per FLOP, in bytes of `kv_dtype` where the cache is kept in `of`."""
-    return kappa.kappa_hw(machine.bytes_per_s, machine.flop_per_s) * KV_ELEMENT_BYTES[kv_dtype] / KV_ELEMENT_BYTES[of]
+        kinds.setdefault(replace(machine, bytes_per_s=1.0), []).append(platform)
+    return list(kinds.values())

@@ -32,6 +32,7 @@ class Setting:
         kv_dtype: A key of `cache.KV_ELEMENT_BYTES`.
         cost_model: One of `known_cost_models` for the model; None where there is none: t_GPU and everything that
             depends on it is then None in every answer.
+        stored: The model as its cache is stored, where that is not by its own windows; None for itself.
         as_printed: Factor that turns pcie overhead into the paper's kappa_ratio / kappa_crit from rounded entries; 1
             except on the paper's basis. Seconds always follow from the rates.
     """
@@ -41,24 +42,40 @@ class Setting:
     kv_dtype: str
     cost_model: str | None
     as_printed: float = 1.0
+    stored: Model | None = None
+
+    @property
+    def kept(self) -> Model:
+        """The model as its cache is stored: itself, or with every layer whole."""
+        return self.stored or self.model
+
+    @property
+    def loads(self) -> int:
+        """Requests of an iteration whose caches cross each link."""
+        return self.machine.rates.local_batch if self.machine.rates else 1
 
     def loaded_bytes(self, cached: Any) -> Any:  # noqa: ANN401 - numbers and arrays alike
         """Return the bytes that each GPU loads."""
-        return costs.gpu_kv_bytes(self.model, cached, self.kv_dtype, self.machine.tensor_parallel)
+        return costs.gpu_kv_bytes(self.kept, cached, self.kv_dtype, self.machine.tensor_parallel) / self.machine.stages
 
     def transfer_s(self, cached: Any) -> Any:  # noqa: ANN401
         """Return t_PCIe in seconds."""
-        return costs.transfer_s(self.model, self.machine, cached, self.kv_dtype)
+        return costs.transfer_s(self.kept, self.machine, cached, self.kv_dtype)
 
     def compute_s(self, cached: Any, prefill: Any) -> Any:  # noqa: ANN401
         """Return t_GPU in seconds."""
         assert self.cost_model is not None
-        return costs.compute_s(self.model, self.machine, cached, prefill, self.cost_model)
+        return costs.compute_s(self.model, self.machine, cached, prefill, self.cost_model, self.kv_dtype)
 
     def recompute_s(self, cached: Any, prefill: Any) -> Any:  # noqa: ANN401
         """Return the seconds to compute K and T from scratch."""
         assert self.cost_model is not None
-        return costs.recompute_s(self.model, self.machine, cached, prefill, self.cost_model)
+        return costs.recompute_s(self.model, self.machine, cached, prefill, self.cost_model, self.kv_dtype)
+
+    def prefill_s(self, cached: Any, prefill: Any) -> Any:  # noqa: ANN401
+        """Return the seconds from the loaded cache to the first token, the engine's floor included."""
+        assert self.cost_model is not None
+        return costs.prefill_s(self.model, self.machine, cached, prefill, self.cost_model, self.kv_dtype)
 
 
 def known_cost_models(model: Model, machine: Machine, basis: str) -> list[str]:
@@ -66,7 +83,12 @@ def known_cost_models(model: Model, machine: Machine, basis: str) -> list[str]:
     names = [name for name in ("2n", "attention", "full") if costs.is_known(model, name)]
     if basis == "paper":
         names = names[:1]
-    return [name for name in names if name != "full" or machine.hbm_bytes_per_s is not None]
+    return [name for name in names if name == "2n" or _has_parts(model, machine)]
+
+
+def _has_parts(model: Model, machine: Machine) -> bool:
+    """Return whether the parts of prefill are known: several GPUs add activations, whose width a row has to give."""
+    return machine.rates is not None and (machine.rates.reducing_gpus == 1 or model.hidden_size is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +114,8 @@ class TurnCosts:
 
     Attributes:
         cached_tokens: K in whole blocks; `prefill_tokens` is T with the remainder.
+        compute_s: t_GPU of an iteration, kernels only; `prefill_s` has the engine's floor and work too.
+        kappa_crit_of_new_tokens: K / T at which loads take as long as t_GPU with that K; None where none does.
         faster: load or recompute; None where K in whole blocks is 0, neither where a KV pool does not hold the turn.
     """
 
@@ -109,6 +133,8 @@ class TurnCosts:
     kappa_crit_here: float | None = None
     pcie_overhead: float | None = None
     is_memory_bound: bool | None = None
+    prefill_s: float | None = None
+    kappa_crit_of_new_tokens: float | None = None
     ttft_s: float | None = None
     transfer_share: float | None = None
     layerwise_ttft_s: float | None = None
@@ -132,8 +158,8 @@ def turn_answer(setting: Setting, cached_tokens: int, prefill_tokens: int, block
     """
     cached, prefill = kappa.block_tokens(cached_tokens, prefill_tokens, block)
     load = float(setting.transfer_s(float(cached)))
-    loaded, of_gpu = float(costs.kv_bytes(setting.model, float(cached), setting.kv_dtype)), setting.loaded_bytes(cached)
-    per_token, state = costs.held_bytes(setting.model, setting.kv_dtype)
+    loaded, of_gpu = float(costs.kv_bytes(setting.kept, float(cached), setting.kv_dtype)), setting.loaded_bytes(cached)
+    per_token, state = costs.held_bytes(setting.kept, setting.kv_dtype)
     compute = None if setting.cost_model is None else float(setting.compute_s(float(cached), float(prefill)))
     turn = TurnCosts(
         cost_model=setting.cost_model,
@@ -154,24 +180,52 @@ def turn_answer(setting: Setting, cached_tokens: int, prefill_tokens: int, block
 def _compared(setting: Setting, turn: TurnCosts, compute: float, block: int) -> TurnCosts:
     cached, prefill, load = turn.cached_tokens, turn.prefill_tokens, turn.transfer_s
     again = float(setting.recompute_s(float(cached), float(prefill)))
-    overhead = load / compute * setting.as_printed
+    overhead = setting.loads * load / compute * setting.as_printed
+    prefills = float(setting.prefill_s(float(cached), float(turn.prefill_tokens)))
     pays = loading_pays(setting, prefill, block)
     return replace(
         turn,
         kappa_crit_here=turn.kappa_ratio / overhead if overhead else None,
         pcie_overhead=overhead,
         is_memory_bound=overhead > 1,
-        ttft_s=kappa.ttft_s(load, compute),
-        transfer_share=kappa.transfer_share(load / compute),
-        layerwise_ttft_s=serving.layerwise_ttft_s(load, compute, setting.model.layers),
+        prefill_s=prefills,
+        kappa_crit_of_new_tokens=kappa_crit_of(setting, prefill),
+        ttft_s=kappa.ttft_s(load, prefills),
+        transfer_share=kappa.transfer_share(setting.loads * load / compute),
+        layerwise_ttft_s=serving.layerwise_ttft_s(load, prefills, setting.model.layers),
         recompute_s=again,
-        faster=None if not cached else "load" if load + compute < again else "recompute",
+        faster=None if not cached else "load" if load + prefills < again else "recompute",
         load_pays=pays.load_pays,
         load_from_cached_tokens=pays.load_from_cached_tokens,
         load_pays_ranges=pays.load_pays_ranges,
         needed_bytes_per_s=serving.needed_bytes_per_s(turn.kv_bytes, compute),
         link_needed_bytes_per_s=serving.needed_bytes_per_s(float(setting.loaded_bytes(float(cached))), compute),
     )
+
+
+# Beyond any context: no K up to it loads as long as it computes.
+_MOST_CACHED = 1e12
+
+
+def kappa_crit_of(setting: Setting, prefill_tokens: int) -> float | None:
+    """Return K / T at which the loads of an iteration take as long as its t_GPU with that K; None where none does.
+
+    Under `2n` it is the same for every T. t_GPU grows with K by its attention, so it is found by bisection.
+    """
+
+    def is_bound(cached: float) -> bool:
+        needs = setting.loads * setting.transfer_s(cached)
+        return bool(needs > setting.compute_s(cached, float(prefill_tokens)) / setting.as_printed)
+
+    low, high = 0.0, float(prefill_tokens)
+    while not is_bound(high):
+        low, high = high, 2 * high
+        if high > _MOST_CACHED:
+            return None
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_bound(middle) else (middle, high)
+    return high / prefill_tokens
 
 
 def loading_pays(setting: Setting, prefill_tokens: int, block: int = 1) -> Pays:
@@ -239,6 +293,6 @@ def _end(is_faster: Callable[[Ints], npt.NDArray[np.bool_]], low: int, high: int
 
 def _pays(setting: Setting, cached: Floats, prefill_tokens: int) -> npt.NDArray[np.bool_]:
     prefill = np.full_like(cached, prefill_tokens)
-    loading = setting.transfer_s(cached) + setting.compute_s(cached, prefill)
+    loading = setting.transfer_s(cached) + setting.prefill_s(cached, prefill)
     pays: npt.NDArray[np.bool_] = loading < setting.recompute_s(cached, prefill)
     return pays

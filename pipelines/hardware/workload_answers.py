@@ -82,7 +82,7 @@ def workload_answer(setting: Setting, cached_tokens: Ints, prefill_tokens: Ints,
     shares = {}
     if compute is not None:
         rate = np.array([setting.machine.bytes_per_s])
-        found = needed_shares(turns, of_gpu, compute / setting.as_printed, rate)
+        found = needed_shares(turns, of_gpu * setting.loads, compute / setting.as_printed, rate)
         shares = {name: float(values[0]) for name, values in found.items()}
     at = {label: _at(setting, turns, label, load, compute, shares, block) for label in QUANTILES}
     return WorkloadCosts(
@@ -120,8 +120,9 @@ def _at(  # noqa: PLR0913, PLR0917 - one percentile of everything
     block: int,
 ) -> AtPercentile:
     share = QUANTILES[label]
-    place = nearest_rank(load if compute is None else load + compute, share)
-    once, of_gpu = costs.kv_bytes(setting.model, turns.cached, setting.kv_dtype), setting.loaded_bytes(turns.cached)
+    prefills = None if compute is None else setting.prefill_s(turns.cached, turns.prefill)
+    place = nearest_rank(load if prefills is None else load + prefills, share)
+    once, of_gpu = costs.kv_bytes(setting.kept, turns.cached, setting.kv_dtype), setting.loaded_bytes(turns.cached)
     needed = [None if compute is None else float(np.quantile(held / compute, share)) for held in (once, of_gpu)]
     prefill = int(turns.prefill[nearest_rank(turns.prefill, share)])
     pays = Pays() if compute is None else loading_pays(setting, prefill, block)
@@ -129,7 +130,7 @@ def _at(  # noqa: PLR0913, PLR0917 - one percentile of everything
         pcie_overhead=shares.get(f"pcie_overhead_{label}"),
         needed_bytes_per_s=needed[0],
         link_needed_bytes_per_s=needed[1],
-        ttft_s=None if compute is None else float((load + compute)[place]),
+        ttft_s=None if prefills is None else float((load + prefills)[place]),
         ttft_cached_tokens=int(turns.cached[place]),
         ttft_prefill_tokens=int(turns.prefill[place]),
         ttft_transfer_s=float(load[place]),
@@ -146,5 +147,6 @@ def _load_is_faster_share(setting: Setting, turns: OrderedTurns, load: Floats, c
     is_reused = turns.cached > 0
     if compute is None or not is_reused.any():
         return None
-    saves = load + compute < setting.recompute_s(turns.cached, turns.prefill)
+    prefills = setting.prefill_s(turns.cached, turns.prefill)
+    saves = load + prefills < setting.recompute_s(turns.cached, turns.prefill)
     return float(saves[is_reused].mean())

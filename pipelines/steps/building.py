@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.steps.inputs import code_version, inputs_of
+from pipelines.steps.makers.hardware import user_rows
 from pipelines.steps.makers.origins import raw_of
 from pipelines.steps.product_names import conversations_name, table_name
 from pipelines.steps.series import series, some
@@ -20,6 +21,7 @@ from warehouse.database.build import build_database
 from warehouse.declared.tables import GENERATIONS, TABLES
 from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.files import user_rows_identity
 from warehouse.home.generation import DATABASE, LAKE
 from warehouse.home.home import Home
 from warehouse.home.lake import files_of, write_lake
@@ -52,6 +54,7 @@ def build_warehouse(staging: Staging, home: Home, run_id: str, started_at: datet
         draft.meta["rows"] = build_database(draft.folder / DATABASE, files)
         draft.meta.update(
             generation=generation, content=content, is_sample=parts[0].meta["is_sample"],
+            own_rows=user_rows_identity(user_rows(staging)),
             series=[[part.meta[name] for name in SERIES] for part in parts],
         )  # fmt: skip
     return staging.require(WAREHOUSE)

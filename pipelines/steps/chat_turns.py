@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import pyarrow.parquet as pq
 
@@ -10,10 +11,12 @@ from pipelines.chat.counting import count_chat
 from pipelines.counting.engines import exact_counter
 from pipelines.io.progress import Progress
 from pipelines.sessions.messages import Messages
+from pipelines.sessions.structures import structures
 from pipelines.sessions.writing import SESSIONS
 from pipelines.steps.counts import COUNTS
 from pipelines.steps.distrust import distrust, is_distrusted
-from pipelines.steps.fetching import tokenizer_file_of
+from pipelines.steps.fetching import own_tokenizers, tokenizer_file_of
+from pipelines.steps.forgetting import with_text
 from pipelines.steps.inputs import turns_inputs
 from pipelines.steps.product_names import tokenizer_name, turns_name
 from pipelines.steps.turn_products import counted, turn_notes, write_turns
@@ -28,16 +31,20 @@ def count_chat_turns(staging: Staging, workload: Workload, tokenizer: str) -> Pr
     """Count K, T and kappa_ratio of every turn as a server sees it, by the tokenizer's chat template."""
     counts, conversations = counted(staging, workload, tokenizer)
     name = turns_name(workload.name, tokenizer, "chat", HISTORY)
-    inputs = turns_inputs(counts.identity, workload.kind, tokenizer, "chat")
+    inputs = turns_inputs(counts.identity, workload.kind, tokenizer, "chat", own_tokenizers(staging))
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
-    file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
+    file = tokenizer_file_of(staging, staging.require(tokenizer_name(tokenizer)))
     progress = Progress(f"{workload.name}: count chat with {tokenizer}", conversations.meta["text_bytes"])
     tokens = pq.read_table(counts.file(COUNTS), columns=["tokens"])["tokens"].to_numpy()
     fast = exact_counter(file) if is_distrusted(staging, tokenizer, file.fingerprint) else None
+    conversations = with_text(staging, workload)
     messages = Messages(conversations.folder)
     with staging.reading(conversations):
-        found = count_chat(messages, file, workload.kind, text_tokens=tokens, fast=fast, on_progress=progress.reach)
+        found = count_chat(
+            messages, file, workload.kind, text_tokens=tokens, fast=fast,
+            structured=partial(structures, conversations.folder), on_progress=progress.reach,
+        )  # fmt: skip
     if found.wrong_texts:
         distrust(staging, tokenizer, file.fingerprint)
         why = "the comparison of whole prompts found what the sample of texts did not"

@@ -14,6 +14,7 @@ from pipelines.io.progress import Progress
 from pipelines.sessions.messages import Messages
 from pipelines.steps.distrust import is_distrusted
 from pipelines.steps.fetching import tokenizer_file_of
+from pipelines.steps.forgetting import with_text
 from pipelines.steps.inputs import counts_inputs
 from pipelines.steps.product_names import conversations_name, counts_name, tokenizer_name
 from pipelines.workloads.declaration import Workload
@@ -27,12 +28,13 @@ COUNTS = "counts.parquet"
 def count_tokens(staging: Staging, workload: Workload, tokenizer: str) -> Product:
     """Count the tokens of every message; the exact engine checks a sample and recounts on a difference."""
     conversations = staging.require(conversations_name(workload.name))
-    file = tokenizer_file_of(staging.require(tokenizer_name(tokenizer)))
+    file = tokenizer_file_of(staging, staging.require(tokenizer_name(tokenizer)))
     distrusted = is_distrusted(staging, tokenizer, file.fingerprint)
     inputs = counts_inputs(conversations.identity, file.fingerprint, distrusted=distrusted)
     name = counts_name(workload.name, tokenizer)
     if (product := staging.reuse(name, identity_of(**inputs))) is not None:
         return product
+    conversations = with_text(staging, workload)
     messages = Messages(conversations.folder)
     progress = Progress(f"{workload.name}: count with {tokenizer}", conversations.meta["text_bytes"])
     budget = check_budget(conversations.meta["text_bytes"])

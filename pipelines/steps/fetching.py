@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pipelines.fetch.hub import FetchedFile, Hub
-from pipelines.steps.product_names import raw_name, tokenizer_name
+from pipelines.steps.product_names import home_of, raw_name, tokenizer_name
 from pipelines.vocab.files import TokenizerFile, fetch_tokenizer
 from pipelines.vocab.specs import TokenizerSpec, tokenizer_spec
 from pipelines.workloads.declaration import Workload
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.tokenizer_names import own_tokenizer_folder
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
 
@@ -100,10 +101,15 @@ def fetch_tokenizer_file(staging: Staging, spec: TokenizerSpec, *, offline: bool
     return staging.require(name)
 
 
-def tokenizer_file_of(product: Product) -> TokenizerFile:
+def own_tokenizers(staging: Staging) -> Path:
+    """Return the folder of a user's own tokenizers, in the home folder that the products rest in."""
+    return own_tokenizer_folder(home_of(staging))
+
+
+def tokenizer_file_of(staging: Staging, product: Product) -> TokenizerFile:
     """Return the tokenizer's file that a product notes."""
-    meta = product.meta
+    meta, own = product.meta, own_tokenizers(staging)
     return TokenizerFile(
-        spec=tokenizer_spec(meta["tokenizer"]), path=Path(meta["local"]), repo_id=meta["repo_id"],
+        spec=tokenizer_spec(meta["tokenizer"], own), path=Path(meta["local"]), repo_id=meta["repo_id"],
         revision=meta["revision"], sha256=meta["sha256"], fingerprint=meta["fingerprint"], bytes=meta["bytes"],
     )  # fmt: skip

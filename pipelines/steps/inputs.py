@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.vocab.specs import tokenizer_spec
@@ -45,6 +46,7 @@ STEPS = {
     "counts": Step(("pipelines.steps.counts:count_tokens",)),
     "text": Step(("pipelines.steps.text_turns:derive_turns",)),
     "chat": Step(("pipelines.steps.chat_turns:count_chat_turns",)),
+    "prefix": Step(("pipelines.steps.prefix.turns:derive_prefix_turns",)),
     "logged": Step(("pipelines.steps.logged_turns:logged_turns",)),
     "sources": Step(("pipelines.steps.makers.origins:sources", _WRITTEN)),
     "tokenizers": Step(("pipelines.steps.makers.origins:tokenizers", _WRITTEN)),
@@ -57,6 +59,7 @@ STEPS = {
     ),
     **dict.fromkeys(("models", "accelerators", "links", "platforms", "kappa_crit"), _HARDWARE),
     "headlines": Step(("pipelines.steps.makers.hardware:headlines", _WRITTEN), (_ROWS,)),
+    "validation": Step(("pipelines.steps.makers.hardware:validations", _WRITTEN), (_ROWS,)),
     "published": Step(("pipelines.steps.makers.hardware:published", _WRITTEN), ("warehouse/reference/published.csv",)),
     "boundness": Step(("pipelines.steps.makers.limits:boundness_rows", _WRITTEN), (_ROWS,)),
     "design_questions": Step(("pipelines.steps.makers.limits:design_question_rows", _WRITTEN), (_ROWS,)),
@@ -65,6 +68,9 @@ STEPS = {
         ("capacity", "cache_policies", "reuse_times", "top_prefixes", "log_requests", "reuse_distances"), _CAPACITY
     ),
     "cache_tiers": Step(("pipelines.steps.makers.capacity:cache_tier_rows", _WRITTEN), (_ROWS,)),
+    "load": Step(("pipelines.steps.makers.serving:load_rows", _WRITTEN), (_ROWS,), ("numpy",)),
+    "schedule": Step(("pipelines.steps.makers.serving:schedule_rows", _WRITTEN), (_ROWS,), ("numpy",)),
+    "fleet": Step(("pipelines.steps.makers.serving:fleet_rows", _WRITTEN), (_ROWS,), ("scipy",)),
     "warehouse": Step(("pipelines.steps.building:build_warehouse",), ("warehouse/sql/*.sql",), ("duckdb",)),
     "report": Step(("reports.report:write_report",), ("reports/template.html",), ("matplotlib", "seaborn")),
 }
@@ -97,10 +103,15 @@ def counts_inputs(conversations: str, fingerprint: str, *, distrusted: bool) -> 
     return inputs_of("counts", conversations=conversations, fingerprint=fingerprint, engines=engines)
 
 
-def turns_inputs(counts: str, kind: str, tokenizer: str, counting: str) -> Inputs:
+def turns_inputs(counts: str, kind: str, tokenizer: str, counting: str, own: Path | None = None) -> Inputs:
     """Return what turns out of these counts depend on; by `chat` the template of the tokenizer too."""
-    template = {"template": template_facts(tokenizer)} if counting == "chat" else {}
+    template = {"template": template_facts(tokenizer, own)} if counting == "chat" else {}
     return inputs_of(counting, counts=counts, kind=kind, **template)
+
+
+def prefix_inputs(history: str) -> Inputs:
+    """Return what turns by `prefix` depend on: those by `history`, which name the texts and the tokenizer."""
+    return inputs_of("prefix", history=history)
 
 
 def logged_inputs(conversations: str, reuse: str) -> Inputs:
@@ -108,9 +119,9 @@ def logged_inputs(conversations: str, reuse: str) -> Inputs:
     return inputs_of("logged", conversations=conversations, reuse=reuse)
 
 
-def template_facts(tokenizer: str) -> dict[str, Any]:
+def template_facts(tokenizer: str, own: Path | None = None) -> dict[str, Any]:
     """Return what is known of a tokenizer's chat template, with a hash of its text in the place of its path."""
-    facts = tokenizer_spec(tokenizer).template
+    facts = tokenizer_spec(tokenizer, own).template
     text = short_hash(facts.file.read_bytes()) if facts.file else ""
     return {**dataclasses.asdict(facts), "file": text}
 

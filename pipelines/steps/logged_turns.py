@@ -27,7 +27,8 @@ def logged_turns(staging: Staging, workload: Workload) -> Product:
         sessions = pq.read_table(conversations.file(SESSIONS))
         write_turns(draft, turns_of(read_requests(conversations.folder)), sessions, series)
         draft.meta.update(
-            is_sample=conversations.meta["is_sample"], special_token_messages=0, fingerprint=LOGGED,
+            is_sample=conversations.meta["is_sample"], special_token_messages=0, uncounted_parts=0,
+            reasoning_messages=0, fingerprint=LOGGED,
             engine=LOGGED, engine_version=LOGGED,
         )  # fmt: skip
     return staging.require(name)

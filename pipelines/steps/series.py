@@ -6,10 +6,11 @@ import logging
 from functools import cache
 
 from pipelines.steps.distrust import is_distrusted
-from pipelines.steps.inputs import conversations_inputs, counts_inputs, logged_inputs, turns_inputs
+from pipelines.steps.fetching import own_tokenizers
+from pipelines.steps.inputs import conversations_inputs, counts_inputs, logged_inputs, prefix_inputs, turns_inputs
 from pipelines.steps.product_names import conversations_name, home_of, tokenizer_name, turns_name
 from pipelines.workloads.known import known_workloads
-from warehouse.declared.fields import LOGGED
+from warehouse.declared.fields import LOGGED, PREFIX
 from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.home.products import Product, identity_of
@@ -72,5 +73,8 @@ def is_current(staging: Staging, turns: Product) -> bool:
     fingerprint = file.meta["fingerprint"]
     distrusted = is_distrusted(staging, tokenizer, fingerprint)
     counts = identity_of(**counts_inputs(read, fingerprint, distrusted=distrusted))
-    made = identity_of(**turns_inputs(counts, conversations.meta["raw"].get("kind", ""), tokenizer, counting))
+    kind, own = conversations.meta["raw"].get("kind", ""), own_tokenizers(staging)
+    made = identity_of(**turns_inputs(counts, kind, tokenizer, counting, own))
+    if reuse == PREFIX:
+        made = identity_of(**prefix_inputs(made))
     return (conversations.identity, turns.identity) == (read, made)

@@ -8,19 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.steps.fetching import own_tokenizers
 from pipelines.steps.inputs import inputs_of
-from pipelines.steps.makers import capacity, hardware, limits, origins, statistics
+from pipelines.steps.makers import capacity, hardware, limits, origins, serving, statistics
 from pipelines.steps.product_names import conversations_name, home_of, table_name, tokenizer_name
 from pipelines.steps.series import series
 from pipelines.workloads.known import known_workloads
 from warehouse.declared.tables import TABLES
 from warehouse.hardware_rows.rows import user_rows_identity
-from warehouse.hardware_rows.tokenizer_names import tokenizer_names
+from warehouse.hardware_rows.tokenizer_names import own_models, tokenizer_names
 from warehouse.home.lake import write_table
 from warehouse.home.products import Inputs, Product, identity_of
 from warehouse.home.staging import Staging
 
-HARDWARE = ("models", "accelerators", "links", "platforms", "kappa_crit", "headlines")
+HARDWARE = ("models", "accelerators", "links", "platforms", "kappa_crit", "headlines", "validation")
 CAPACITY = tuple(capacity.MAKERS)
 STAGED = (
     "sources",
@@ -33,6 +34,7 @@ STAGED = (
     "design_questions",
     *CAPACITY,
     "cache_tiers",
+    *serving.SERVING,
     "published",
 )
 
@@ -67,8 +69,10 @@ def stage_table(staging: Staging, table: str) -> Product:
 def _inputs(staging: Staging, table: str, parts: list[Product]) -> Inputs:
     """Return what a table depends on: `inputs_of` with what it is made from."""
     made_from: dict[str, Any] = {"turns": {product.name: product.identity for product in parts}}
-    if table in (*HARDWARE, "boundness", "design_questions", "cache_tiers"):
-        made_from |= {"own_rows": user_rows_identity(hardware.user_rows(staging)), "known": tokenizer_names()}
+    if table in (*HARDWARE, "boundness", "design_questions", "cache_tiers", *serving.SERVING):
+        own = own_tokenizers(staging)
+        made_from |= {"own_rows": user_rows_identity(hardware.user_rows(staging)), "known": tokenizer_names(own=own)}
+        made_from["own_tokenizers"] = own_models(own)
     if table == "sources":
         found = [staging.require(conversations_name(workload)) for workload in origins.workloads_of(parts)]
         raw = [origins.raw_of(staging, conversations) for conversations in found]
@@ -106,7 +110,11 @@ _MAKERS: dict[str, Callable[[Staging, list[Product]], pa.Table]] = {
     "design_questions": limits.design_question_rows,
     **capacity.MAKERS,
     "cache_tiers": capacity.cache_tier_rows,
+    "load": serving.load_rows,
+    "schedule": serving.schedule_rows,
+    "fleet": serving.fleet_rows,
     "published": lambda _staging, _parts: hardware.published(),
-    **{table: _hardware(table) for table in HARDWARE if table != "headlines"},
+    **{table: _hardware(table) for table in HARDWARE if table not in {"headlines", "validation"}},
     "headlines": lambda staging, _parts: hardware.headlines(staging),
+    "validation": lambda staging, _parts: hardware.validations(staging),
 }

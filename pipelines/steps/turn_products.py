@@ -34,7 +34,7 @@ def counted(staging: Staging, workload: Workload, tokenizer: str) -> tuple[Produ
 
 def write_turns(draft: Draft, turns: Turns, sessions: pa.Table, series: tuple[str, str, str, str]) -> None:
     """Write the turns of a series (values of `SERIES`) and the rejects among them, and note how many."""
-    table, rejects = turns_table(turns, sessions, series), empty_turns(turns, sessions, series[0])
+    table, rejects = turns_table(turns, sessions, series), empty_turns(turns, sessions, *series[:2])
     pq.write_table(table, draft.folder / TURNS_FILE, compression="zstd")
     pq.write_table(rejects, draft.folder / REJECTED)
     draft.meta.update(zip(SERIES, series, strict=True))
@@ -45,4 +45,5 @@ def write_turns(draft: Draft, turns: Turns, sessions: pa.Table, series: tuple[st
 def turn_notes(counts: Product, conversations: Product) -> dict[str, Any]:
     """Return what turns take over from the products before them."""
     notes = {name: counts.meta[name] for name in ("fingerprint", "special_token_messages")}
-    return {**notes, "is_sample": conversations.meta["is_sample"]}
+    kept = ("is_sample", "uncounted_parts", "reasoning_messages")
+    return {**notes, **{name: conversations.meta[name] for name in kept}}

@@ -21,7 +21,7 @@ class Turns:
     """One element a turn, including rejected turns, those with K + T = 0.
 
     `session`, `turn_index` identify a turn; `cached` is K, `prefill` is T, `output` the tokens of its replies if
-    `has_output`, all in tokens.
+    `has_output`, all in tokens. `refused` are turns whose prompt the chat template refuses, with K + T = 0.
     """
 
     session: Ints
@@ -30,10 +30,11 @@ class Turns:
     prefill: Ints
     output: Ints
     has_output: Bools
+    refused: Bools | None = None
 
     @property
     def is_empty(self) -> Bools:
-        """Turns with K + T = 0, which are rejected as `empty_turn`."""
+        """Turns with K + T = 0, which are rejected: as `template` where they are refused, else as `empty_turn`."""
         empty: Bools = self.cached + self.prefill == 0
         return empty
 

@@ -30,17 +30,19 @@ def turns_table(turns: Turns, sessions: pa.Table, series: Sequence[str]) -> pa.T
     return TURNS.conform(pa.table(columns))
 
 
-def empty_turns(turns: Turns, sessions: pa.Table, workload: str) -> pa.Table:
+def empty_turns(turns: Turns, sessions: pa.Table, workload: str, tokenizer: str) -> pa.Table:
     """Return the turns with K + T = 0 as rows of the `rejects` table."""
     where = np.flatnonzero(turns.is_empty)
+    refused = np.zeros(len(where), np.bool_) if turns.refused is None else turns.refused[where]
+    whys = np.where(refused, f"the chat template of {tokenizer} refuses it", "no token in the turn and none before it")
     of_session = sessions.take(pa.array(turns.session[where]))
     columns = {
         "workload": _constant(workload, len(where)),
         **{name: of_session[name] for name in ("path", "record", "session_id")},
         "level": _constant("turn", len(where)),
         "turn_index": pa.array(turns.turn_index[where].astype(np.int32)),
-        "reason": _constant("empty_turn", len(where)),
-        "detail": _constant("no token in the turn and none before it", len(where)),
+        "reason": pa.array(np.where(refused, "template", "empty_turn").tolist(), pa.string()),
+        "detail": pa.array(whys.tolist(), pa.string()),
     }
     return REJECTS.conform(pa.table(columns))
 

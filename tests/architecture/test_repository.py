@@ -114,8 +114,8 @@ def test_every_documented_command_exists() -> None:
     """README.md and docs/ name no command that is not there."""
     text = documents()
     fenced = "\n".join(re.findall(r"^```.*?\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
-    named = set(re.findall(r"`kappa ([a-z]+)", text)) | set(
-        re.findall(r"^(?:\$ )?kappa ([a-z]+)", fenced, re.MULTILINE)
+    named = set(re.findall(r"`kappa ([a-z-]+)", text)) | set(
+        re.findall(r"^(?:\$ )?kappa ([a-z-]+)", fenced, re.MULTILINE)
     )
     assert named - set(commands()) == set()
 
@@ -128,9 +128,11 @@ def test_the_design_s_options_are_there() -> None:
         "sql": {"--file", "--format", "--output"},
         "crit": {"--model", "--accelerator", "--link", "--basis", "--bandwidth", "--kv-dtype", "--tensor-parallel"},
         "cache": {"--model", "--accelerator", "--link", "--tier", "--kv-dtype", "--format", "--output"},
+        "serve-sim": {"--workload", "--rate", "--policy", "--arrivals", "--slo", "--seeds", "--fleet", "--price"},
         "report": {"--open"},
         "add": {"--dry-run", "--format", "--field", "--no-keep-text"},
         "profile": {"--name", "--tokenizer", "--format", "--field", "--no-keep-text"},
+        "add-tokenizer": {"--template", "--max-context", "--model"},
         "workloads": set(),
         "remove": set(),
         "doctor": set(),

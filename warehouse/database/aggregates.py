@@ -33,11 +33,12 @@ def percentiles_of(turns: Path, blocks: Sequence[int] = BLOCK_TOKENS) -> pa.Tabl
         return PERCENTILES.conform(fetch(connection, f"{query} ORDER BY ALL"))
 
 
-def summary_of(turns: Path, *, special_token_messages: int, is_sample: bool) -> pa.Table:
+def summary_of(turns: Path, *, special_token_messages: int, is_sample: bool, uncounted_parts: int = 0) -> pa.Table:
     """Return the row of `summary` for one series; no row if it has no turns."""
     parameters: dict[str, object] = {
         "turns": one_file(turns),
         "special": special_token_messages,
+        "uncounted": uncounted_parts,
         "is_sample": is_sample,
     }
     with in_memory(turns.parent) as connection:

@@ -8,9 +8,8 @@ import pyarrow as pa
 
 from warehouse.declared import fields as f
 from warehouse.declared import hardware_fields as h
-from warehouse.declared.schema import Field, Table
+from warehouse.declared.schema import Field, Table, Unit
 from warehouse.declared.turn_tables import SERIES, SERIES_FIELDS
-from warehouse.declared.units import Unit
 
 LOG_ORDER = 0
 REUSE_KINDS = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from warehouse.declared.schema import Field
-from warehouse.declared.units import Unit
+from warehouse.declared.schema import Field, Unit
 
 TOKENIZER_COUNTINGS = ("text", "chat")
 LOGGED = "logged"
@@ -29,6 +28,7 @@ REJECT_REASONS = {
     "too_deep": "the element has more than 500 arrays and objects inside each other",
     "truncated": "the file ends, or stops being JSON, inside this element; nothing behind it was read",
     "bad_row": "a row of CSV has more or fewer cells than its header",
+    "template": "the chat template refuses the prompt of a turn, or that of one before it; counting text has the turn",
     "empty_turn": "a turn without any token, and none before it",
     "hash_mismatch": "the identities of a request's blocks do not fit its length, or one is there twice",
     "bad_number": "a number of tokens is negative, not whole or impossible, or more are cached than there are",
@@ -149,6 +149,8 @@ PREFILL_TOKENS_MEAN = _mean("prefill_tokens_mean", "mean of prefill_tokens over 
 KAPPA_RATIO_MEAN = _ratio("kappa_ratio_mean", "mean of kappa_ratio over all turns")
 POOLED_KAPPA_RATIO = _ratio("pooled_kappa_ratio", "sum of K / sum of T")
 SPECIAL_TOKEN_MESSAGES = _count("special_token_messages", "1", "messages that hold a string of a special token")
+
+UNCOUNTED_PARTS = _count("uncounted_parts", "1", "images, audio and files in messages, which are in no count of tokens")
 
 TURN_SHARE = _ratio("memory_bound_turn_share", "share of all turns with t_PCIe > t_GPU", 1.0)
 TOKEN_SHARE = _ratio("memory_bound_token_share", "the same, a turn weighed by K + T", 1.0)

@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from warehouse.declared import bounds as p
 from warehouse.declared import fields as f
-from warehouse.declared.schema import Field
-from warehouse.declared.units import Unit
+from warehouse.declared.schema import Field, Unit
 
 BASES = ("paper", "physical", "measured")
 KV_DTYPES = ("bf16", "fp8")
 WEIGHT_DTYPES = ("bf16", "fp8", "mxfp4", "nvfp4", "int4")
+COMPUTE_DTYPES = ("bf16", "fp8", "fp4")
 COST_MODELS = ("2n", "attention", "full")
 CONFIDENCES = ("high", "medium", "low", "secondary")
 ATTENTIONS = (
@@ -170,6 +170,13 @@ MLA_UPPROJECTION_FLOPS = _count(
     p.TOKEN_FLOPS,
 ).or_null("expanding one cached latent to keys and values; NULL without MLA")
 
+COPY_LATENCY = _number("copy_latency_s", "s", "t_1: fixed seconds of one copy", p.LATENCY).or_null(
+    "t_1: fixed seconds of one copy; NULL where the rate is of large copies"
+)
+NODE_BYTES_PER_S = _number(
+    "node_bytes_per_s", "bytes/s", "all GPUs of a host together, where they share its memory or switches", p.LINK_RATE
+).or_null("all GPUs of a host together; NULL where each one's link is the limit")
+
 DENSE_BF16 = _number("dense_bf16_flop_per_s", "FLOP/s", "dense bf16 peak", p.FLOP_RATE)
 SPARSE_BF16 = _number(
     "sparse_bf16_flop_per_s", "FLOP/s", "bf16 peak with structured sparsity, the vendor's headline", p.FLOP_RATE
@@ -204,6 +211,9 @@ DUPLEX_BYTES_PER_S = _number(
 
 KAPPA_M = _number("kappa_m_flop_per_byte", "FLOP/byte", "FLOP per token / KV bytes per token").or_null()
 KAPPA_HW = _number("kappa_hw_byte_per_flop", "byte/FLOP", "link bytes per second / accelerator FLOP per second")
+GPUS = _count("tensor_parallel", "1", "GPUs that share the model: the least on which weights and pool fit", p.GPUS)
+WEIGHT_DTYPE = _text("weight_dtype", "number format of the weights", WEIGHT_DTYPES)
+COMPUTE_DTYPE = _text("compute_dtype", "number format of the matrix products, whose dense peak is used", COMPUTE_DTYPES)
 KAPPA_CRIT = _number("kappa_crit", "1", "kappa_m x kappa_hw: above it the accelerator waits for the link").or_null(
     "kappa_m x kappa_hw: above it the accelerator waits for the link; NULL where bytes per token are not constant "
     "and, in boundness, where t_GPU depends on the turn (cost models attention and full); "

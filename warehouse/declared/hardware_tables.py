@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from warehouse.declared import fields as f
 from warehouse.declared import hardware_fields as h
+from warehouse.declared import reference_fields as r
 from warehouse.declared.schema import Table
 from warehouse.declared.turn_tables import SERIES, SERIES_FIELDS
 
@@ -59,6 +60,8 @@ LINKS = Table(
         h.SUSTAINED_BYTES_PER_S,
         h.TO_HOST_BYTES_PER_S,
         h.DUPLEX_BYTES_PER_S,
+        h.COPY_LATENCY,
+        h.NODE_BYTES_PER_S,
         h.NOTE,
         h.RETRIEVED,
         h.CONFIDENCE,
@@ -81,7 +84,18 @@ KAPPA_CRIT = Table(
     "kappa_crit",
     "one model on one platform with one kv_dtype",
     ("model", "accelerator", "link", "basis", "kv_dtype"),
-    (h.MODEL, *_PLATFORM, h.KV_DTYPE, h.KAPPA_M, h.KAPPA_HW, h.KAPPA_CRIT, f.TOKENIZER),
+    (
+        h.MODEL,
+        *_PLATFORM,
+        h.KV_DTYPE,
+        h.KAPPA_M,
+        h.KAPPA_HW,
+        h.KAPPA_CRIT,
+        f.TOKENIZER,
+        h.GPUS,
+        h.WEIGHT_DTYPE,
+        h.COMPUTE_DTYPE,
+    ),
 )
 HEADLINES = Table(
     "headlines",
@@ -100,6 +114,9 @@ BOUNDNESS = Table(
         *_PLATFORM,
         h.KV_DTYPE,
         h.COST_MODEL,
+        h.GPUS,
+        h.WEIGHT_DTYPE,
+        h.COMPUTE_DTYPE,
         h.KAPPA_CRIT,
         f.TURN_SHARE,
         f.TOKEN_SHARE,
@@ -115,6 +132,23 @@ BOUNDNESS = Table(
         ),
     ),
     partition_by=SERIES,
+)
+VALIDATION = Table(
+    "validation",
+    "one public measurement beside the model's prediction",
+    ("point",),
+    (
+        r.POINT, r.ERROR_CLASS, h.MODEL.or_null(), h.ACCELERATOR.or_null(), r.POINT_GPUS, h.LINK.or_null(),
+        r.POINT_CACHED, r.POINT_NEW, r.POINT_QUANTITY, r.MEASURED_AT, r.PREDICTED, r.HELD_OUT.or_null(), r.ERROR_FACTOR,
+        r.HELD_OUT_FACTOR, r.IS_SCORED, r.POINT_ORIGIN, h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
+    ),
+)  # fmt: skip
+VALIDATION_BY_CLASS = Table(
+    "validation_by_class",
+    "one class of public measurements",
+    ("error_class",),
+    (r.ERROR_CLASS, r.CLASS_POINTS, r.MEAN_FACTOR, r.WORST_FACTOR, r.HELD_OUT_MEAN, r.HELD_OUT_WORST),
+    is_view=True,
 )
 DESIGN_QUESTIONS = Table(
     "design_questions",

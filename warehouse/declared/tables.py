@@ -23,6 +23,8 @@ from warehouse.declared.hardware_tables import (
     LINKS,
     MODELS,
     PLATFORMS,
+    VALIDATION,
+    VALIDATION_BY_CLASS,
 )
 from warehouse.declared.published_tables import FIGURES_MET, PAPER_COMPARISON, PAPER_VALUES, PUBLISHED
 from warehouse.declared.question_views import (
@@ -36,6 +38,7 @@ from warehouse.declared.question_views import (
     WORKLOADS_COMPARED,
 )
 from warehouse.declared.schema import Table
+from warehouse.declared.serving.tables import FLEET, LOAD, SCHEDULE
 from warehouse.declared.turn_tables import GENERATIONS, PERCENTILES, REJECTS, SOURCES, SUMMARY, TOKENIZERS, TURNS
 
 __all__ = [
@@ -48,11 +51,13 @@ __all__ = [
     "CAPACITY_BY_MODEL",
     "DESIGN_QUESTIONS",
     "FIGURES_MET",
+    "FLEET",
     "GENERATIONS",
     "HEADLINES",
     "KAPPA_CRIT",
     "KAPPA_RATIO_BY_TURN",
     "LINKS",
+    "LOAD",
     "LOG_REQUESTS",
     "MODELS",
     "PAPER_COMPARISON",
@@ -63,6 +68,7 @@ __all__ = [
     "REJECTS",
     "REUSE_DISTANCES",
     "REUSE_TIMES",
+    "SCHEDULE",
     "SESSION_TOTALS",
     "SOURCES",
     "SUMMARY",
@@ -74,6 +80,8 @@ __all__ = [
     "TOP_PREFIXES",
     "TURNS",
     "TURNS_PER_SESSION",
+    "VALIDATION",
+    "VALIDATION_BY_CLASS",
     "WORKLOADS_COMPARED",
     "tables_identity",
 ]
@@ -92,6 +100,7 @@ TABLES: dict[str, Table] = {
         PLATFORMS,
         KAPPA_CRIT,
         HEADLINES,
+        VALIDATION,
         PERCENTILES,
         SUMMARY,
         BOUNDNESS,
@@ -103,6 +112,9 @@ TABLES: dict[str, Table] = {
         LOG_REQUESTS,
         REUSE_DISTANCES,
         CACHE_TIERS,
+        LOAD,
+        SCHEDULE,
+        FLEET,
         PUBLISHED,
         PAPER_COMPARISON,
         PAPER_VALUES,
@@ -115,6 +127,7 @@ TABLES: dict[str, Table] = {
         TOKENIZERS_COMPARED,
         WORKLOADS_COMPARED,
         FIGURES_MET,
+        VALIDATION_BY_CLASS,
         CAPACITY_BY_MODEL,
     )
 }

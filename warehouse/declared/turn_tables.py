@@ -101,6 +101,7 @@ SUMMARY = Table(
         f.KAPPA_RATIO_MEAN,
         f.POOLED_KAPPA_RATIO,
         f.SPECIAL_TOKEN_MESSAGES,
+        f.UNCOUNTED_PARTS,
         f.IS_SAMPLE,
     ),
 )

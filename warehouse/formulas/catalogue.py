@@ -6,9 +6,19 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from warehouse.formulas import attention, cache_size, entries, kappa, kv_bytes, serving, weights
+from warehouse.formulas import (
+    attention,
+    cache_size,
+    entries,
+    kappa,
+    kv_bytes,
+    serving,
+    serving_load,
+    timing,
+    weights,
+)
 
-MODULES = (kappa, attention, kv_bytes, entries, weights, serving, cache_size)
+MODULES = (kappa, attention, kv_bytes, entries, weights, timing, serving, serving_load, cache_size)
 
 
 def formulas() -> dict[str, Callable[..., Any]]:

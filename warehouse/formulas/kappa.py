@@ -1,7 +1,7 @@
 """The formulae of kappa_ratio, kappa_crit and TTFT, one pure function each.
 
 Each docstring gives units and source; "analytical model" is that section of arXiv 2601.19910.
-Each is also an SQL macro of the same name; `attention`, `kv_bytes`, `weights` and `serving` hold the others.
+Each is also an SQL macro of the same name; `attention`, `kv_bytes`, `weights`, `timing` and `serving` hold the others.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,6 +87,22 @@ def user_rows_identity(user: Path | None) -> str:
     for path in paths:
         digest.update(path.name.encode() + b"\0" + _bytes(path) + b"\0")
     return digest.hexdigest() if paths else ""
+
+
+def waiting_rows(home: Path, note: Mapping[str, object] | None) -> str:
+    """Return in a line that own rows changed since a generation was made; empty if they did not, or there is none.
+
+    Args:
+        home: The home folder.
+        note: What its current generation notes of itself.
+
+    Raises:
+        KappaError: no table has a file's name, or a file cannot be read.
+    """
+    if note is None or note.get("own_rows", "") == user_rows_identity(user_folder(home)):
+        return ""
+    where = f"the tables of generation {note['generation']} have them after the next `kappa run`"
+    return f"rows in {user_folder(home)} changed: {where}; `kappa crit` has them now"
 
 
 def read_rows(path: Path, table: Table, *, may_omit: bool = False) -> list[Placed]:

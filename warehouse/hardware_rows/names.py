@@ -70,3 +70,15 @@ def nearest_names(given: str, names: Iterable[str], count: int = 4) -> list[str]
     begun = [name for name in by_fold if start and name.startswith(start)]
     near = list(dict.fromkeys([*sorted(begun, key=len), *close]))
     return [by_fold[name] for name in near[:count]] or list(by_fold.values())[:8]
+
+
+def listed_names(given: str, names: Iterable[str]) -> str:
+    """Return all names in words, and before them the nearest to `given` if one is close.
+
+    >>> listed_names("shargpt", ["sharegpt", "finqa"]), listed_names("x", ["sharegpt", "finqa"])
+    ('nearest is sharegpt of sharegpt, finqa', 'there are sharegpt, finqa')
+    """
+    listed = list(names)
+    near = difflib.get_close_matches(folded(given), [folded(name) for name in listed], 1)
+    words = f"nearest is {next(name for name in listed if folded(name) == near[0])} of" if near else "there are"
+    return f"{words} {', '.join(listed)}"

@@ -8,6 +8,7 @@ from warehouse.declared import fields as f
 from warehouse.declared import hardware_fields as h
 from warehouse.declared import reference_fields as r
 from warehouse.declared.schema import Table
+from warehouse.declared.serving import fields as s
 from warehouse.declared.tables import ACCELERATORS, HEADLINES, LINKS, MODELS, PLATFORMS, PUBLISHED
 from warehouse.hardware_rows.worked_out import ASSUMED
 
@@ -60,6 +61,34 @@ MEASUREMENTS = Table(
         h.RATE, h.RATE_UNIT, f.SOURCE,
     ),
 )  # fmt: skip
+FITTED_NUMBERS = Table(
+    "fitted_numbers", "one number of the timing model, of one accelerator or of every other one",
+    ("number", "accelerator"),
+    (
+        r.NUMBER, h.ACCELERATOR.or_null("name of the accelerator; NULL for every one without its own row"), r.VALUE,
+        r.LEAST, r.MOST, r.TRUST, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
+    ),
+)  # fmt: skip
+CALIBRATED = Table(
+    "calibrated", "one number of the timing model as `kappa calibrate` fitted it on one accelerator",
+    ("accelerator", "number"),
+    (
+        h.ACCELERATOR, r.NUMBER, r.VALUE, replace(r.LEAST, nullable=False), replace(r.MOST, nullable=False),
+        r.IS_IDENTIFIABLE, r.POINTS, h.RETRIEVED, f.SOURCE,
+    ),
+)  # fmt: skip
+VALIDATION_POINTS = Table(
+    "validation", "one public measurement of bytes, load, prefill or TTFT, with what a prediction needs", ("point",),
+    (
+        r.POINT, r.ERROR_CLASS, h.MODEL.or_null(), h.ACCELERATOR.or_null(), r.POINT_GPUS, h.LINK.or_null(),
+        h.SERVED_DTYPE, r.POINT_CACHED, r.POINT_NEW, r.POINT_QUANTITY, r.MEASURED_AT, r.POINT_RATE, h.NODE_BYTES_PER_S,
+        r.COPIED, h.COPY_LATENCY, r.IS_SCORED, r.POINT_ORIGIN, h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
+    ),
+)  # fmt: skip
+HELD_OUT = Table(
+    "held_out", "one measurement as numbers predict it that were fitted without its origin; `bench/held_out.py`",
+    ("point",), (r.POINT, r.HELD_OUT),
+)  # fmt: skip
 TRANSFER_RULES = Table(
     "transfer_rules",
     "one rule of thumb about copies: it is no measurement of a machine and never makes a link by itself",
@@ -78,19 +107,32 @@ TRACES = Table(
         r.REUSE, r.NEW_P50, r.REUSED_P50, r.TRACE_BLOCK, h.NOTE, h.RETRIEVED, h.CONFIDENCE, f.SOURCE,
     ),
 )  # fmt: skip
+PRICES = Table(
+    "prices",
+    "the price of one accelerator: kappa has none of its own",
+    ("accelerator",),
+    (h.ACCELERATOR, s.USD_PER_HOUR, f.SOURCE, h.RETRIEVED),
+)
 _TABLES = (
     replace(MODELS, fields=_TYPED_MODELS), ACCELERATORS, LINKS, replace(PLATFORMS, fields=_TYPED_PLATFORMS),
-    HEADLINES, MEASURED, MEASUREMENTS, TRANSFER_RULES, TRACES, PAPER_MODELS, PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED,
+    HEADLINES, MEASURED, MEASUREMENTS, FITTED_NUMBERS, CALIBRATED, VALIDATION_POINTS, HELD_OUT, TRANSFER_RULES, TRACES,
+    PAPER_MODELS, PAPER_ACCELERATORS, PAPER_LINKS, PUBLISHED, PRICES,
 )  # fmt: skip
 REFERENCE = {table.name: table for table in _TABLES}
 # Tables that a user may extend in HOME/reference/<name>.csv.
-USER_TABLES = ("models", "accelerators", "links", "platforms", "headlines", "measured", "measurements")
+USER_TABLES = (
+    "models", "accelerators", "links", "platforms", "headlines", "measured", "measurements", "calibrated",
+    "prices",
+)  # fmt: skip
 # Columns that hold a name from another table: `link` a name of `links`.
 NAMES_FROM = {
     "models": ("tokenizer",),
     "platforms": ("accelerator", "link"),
+    "prices": ("accelerator",),
     "headlines": ("model", "accelerator", "link"),
     "measured": ("accelerator", "link"),
+    "fitted_numbers": ("accelerator",),
+    "calibrated": ("accelerator",),
     "paper_models": ("model",),
     "paper_accelerators": ("accelerator",),
     "paper_links": ("link",),

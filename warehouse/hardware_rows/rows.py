@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +30,7 @@ from warehouse.hardware_rows.files import (
 from warehouse.hardware_rows.names import find_name, folded, nearest_names
 from warehouse.hardware_rows.reference_tables import NAMES_FROM, REFERENCE
 from warehouse.hardware_rows.shapes import Values
-from warehouse.hardware_rows.tokenizer_names import tokenizer_names
+from warehouse.hardware_rows.tokenizer_names import own_models, own_tokenizer_folder, tokenizer_names
 from warehouse.hardware_rows.worked_out import completed, figures
 
 __all__ = [
@@ -55,7 +55,14 @@ def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -
         KeyError: there is no such table.
         KappaError: a row is invalid; the message names file, row (the header is row 1) and column.
     """
-    return _loaded(name, folder, user, _contents(folder, user), tuple(tokenizer_names()))
+    own = _own(user)
+    known = (*tokenizer_names(own=own), *own_models(own).items())
+    return _loaded(name, folder, user, _contents(folder, user), known)
+
+
+def _own(user: Path | None) -> Path | None:
+    """Return the folder of the own tokenizers of the user whose own rows are in `user`."""
+    return own_tokenizer_folder(user.parent) if user is not None else None
 
 
 def _contents(folder: Path, user: Path | None) -> bytes:
@@ -70,14 +77,24 @@ def _contents(folder: Path, user: Path | None) -> bytes:
 
 # A run asks for the same tables hundreds of times, and checking a table takes 0.05 s.
 @lru_cache(maxsize=64)
-def _loaded(name: str, folder: Path, user: Path | None, contents: bytes, tokenizers: tuple[str, ...]) -> pa.Table:
+def _loaded(name: str, folder: Path, user: Path | None, contents: bytes, tokenizers: tuple[object, ...]) -> pa.Table:
     del contents, tokenizers
     table = REFERENCE[name]
     own = read_rows(folder / f"{name}.csv", table)
     theirs = [row for path in user_files(user) if path.stem == name for row in read_rows(path, table, may_omit=True)]
     _check(name, own, theirs, folder, user)
-    rows = [row.values for row in (*own, *theirs)]
-    return MODELS.rows([row | figures(row) for row in rows]) if name == "models" else table.rows(rows)
+    rows = [*own, *theirs]
+    if name != "models":
+        return table.rows([row.values for row in rows])
+    _name_own_tokenizers(rows, own_models(_own(user)))
+    return MODELS.rows([row.values | figures(row.values) for row in rows])
+
+
+def _name_own_tokenizers(rows: Iterable[Placed], named: dict[str, str]) -> None:
+    """Give models the user's own tokenizer that names them, which is no proxy."""
+    for row in rows:
+        if (tokenizer := named.get(str(row.values["model"]))) is not None:
+            row.values.update(tokenizer=tokenizer, is_tokenizer_proxy=False)
 
 
 def check_file(name: str, path: Path, data: bytes, user: Path) -> None:
@@ -106,7 +123,7 @@ def _check(name: str, own: list[Placed], theirs: list[Placed], folder: Path, use
             row.values.update(completed(row.values))
     _check_key(REFERENCE[name], rows)
     for column in NAMES_FROM.get(name, ()):
-        _resolve_names(name, column, rows, rows_of)
+        _resolve_names(name, column, rows, rows_of, tokenizer_names(own=_own(user)))
     machines = {kind: {row[kind]: row for row in rows_of(f"{kind}s")} for kind in _PARTS} if name == "measured" else {}
     for path, number, values in rows:
         found = contradiction(values | _named_peaks(values, machines))
@@ -138,10 +155,10 @@ def _check_days(rows: list[Placed]) -> None:
             raise failure(path, number, "retrieved", f"{shown(day)} is still to come")
 
 
-def _resolve_names(name: str, column: str, rows: list[Placed], rows_of: RowsOf) -> None:
+def _resolve_names(name: str, column: str, rows: list[Placed], rows_of: RowsOf, tokenizers: list[str]) -> None:
     """Replace each given name by the listed spelling; a measured machine need not be in another table."""
     is_tokenizer = column == "tokenizer"
-    names = tokenizer_names() if is_tokenizer else [row[column] for row in rows_of(f"{column}s")]
+    names = tokenizers if is_tokenizer else [row[column] for row in rows_of(f"{column}s")]
     if name == "headlines" and column in _PARTS:
         names += [row[column] for row in rows_of("measured")]
     for path, number, values in rows:

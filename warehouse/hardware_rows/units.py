@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from warehouse.declared.units import Unit
+from warehouse.declared.schema import Unit
 
 _NUMBER = r"\s*((?:[0-9]{1,3}(?:[_,][0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\s*"
 _DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}

@@ -44,4 +44,5 @@ def note_of(warehouse: Product) -> dict[str, Any]:
     """Return what a generation notes of the warehouse that it holds."""
     names = ("generation", "content", "is_sample", "series")
     noted = {name: warehouse.meta[name] for name in names}
-    return {**noted, "warehouse": warehouse.identity, "tables": tables_identity()}
+    own_rows = warehouse.meta.get("own_rows", "")
+    return {**noted, "warehouse": warehouse.identity, "tables": tables_identity(), "own_rows": own_rows}

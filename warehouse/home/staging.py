@@ -173,6 +173,10 @@ class Staging:
             if meta.parent.name != identity and self._is_older(meta, own):
                 self._discard(meta.parent)
 
+    def discard(self, product: Product) -> None:
+        """Take a product away, so that the next step that needs it makes it again."""
+        self._discard(product.folder)
+
     @staticmethod
     def _discard(folder: Path) -> None:
         """Take a product away as a whole: a kill in the middle of removing it leaves no half that looks whole."""

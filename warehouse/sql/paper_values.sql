@@ -40,7 +40,8 @@ worked AS (
     FROM models JOIN (
         VALUES ('llama-3.1-70b', 70e9), ('llama-3.1-405b', 405e9), ('qwen3-235b-a22b', 22e9)
     ) AS paper(model, printed_params) USING (model)
-    UNION ALL SELECT 'pcie_overhead', NULL, NULL, pcie_overhead(kappa_ratio(65536, 64), crit) FROM crit_at_15
+    -- With 15 GB/s shared by the eight GPUs of the node and every part of t_GPU at the rate that is sustained.
+    UNION ALL SELECT 'pcie_overhead', NULL, NULL, predicted FROM validation WHERE point = 'v30'
     UNION ALL SELECT 'transfer_share', '65K', NULL,
         transfer_share(pcie_overhead(kappa_ratio(65536, 64), crit)) FROM crit_at_15
     UNION ALL SELECT 'transfer_share', '8K', NULL,

@@ -1,4 +1,4 @@
--- Totals and means of one series of turns. $turns: its Parquet file; $special, $is_sample: from the counting step.
+-- Totals and means of one series of turns. $turns: its Parquet file; $special, $uncounted, $is_sample: from the counting step.
 SELECT
     workload, tokenizer, counting, reuse,
     count(DISTINCT session_id) AS sessions,
@@ -12,6 +12,7 @@ SELECT
     fsum(kappa_ratio) / count(*) AS kappa_ratio_mean,
     sum(cached_tokens) / sum(prefill_tokens) AS pooled_kappa_ratio,
     $special::BIGINT AS special_token_messages,
+    $uncounted::BIGINT AS uncounted_parts,
     $is_sample::BOOLEAN AS is_sample
 FROM read_parquet($turns, hive_partitioning = false)
 GROUP BY workload, tokenizer, counting, reuse

@@ -24,9 +24,9 @@ _HOME = (
     "publishing", "staging",
 )  # fmt: skip
 SILENT = {
-    "pipelines.io.progress", "pipelines.steps.inputs", "pipelines.steps.product_names", "pipelines.workloads.known",
-    "warehouse.errors",
-    "warehouse.masking", "warehouse.versions.installed", "warehouse.versions.reached_code",
+    "pipelines.io.progress", "pipelines.steps.forgetting", "pipelines.steps.inputs",
+    "pipelines.steps.product_names", "pipelines.workloads.known", "warehouse.errors", "warehouse.masking",
+    "warehouse.versions.installed", "warehouse.versions.reached_code",
     *(f"warehouse.home.{name}" for name in _HOME),
 }  # fmt: skip
 _ALL = "*"

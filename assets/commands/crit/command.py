@@ -49,9 +49,17 @@ def question_of(options: argparse.Namespace) -> CritQuestion:
     Raises:
         UsageError: the bandwidth cannot be parsed.
     """
-    named = {"bandwidth_bytes_per_s": "bandwidth", "chunk_tokens": "chunk"}
+    named = {
+        "bandwidth_bytes_per_s": "bandwidth",
+        "chunk_tokens": "chunk",
+        "node_bandwidth_bytes_per_s": "node_bandwidth",
+        "copy_latency_s": "copy_latency",
+        "whole_layers": "no_hybrid_manager",
+    }
     given = {field.name: getattr(options, named.get(field.name, field.name)) for field in fields(CritQuestion)}
     given["bandwidth_bytes_per_s"] = parse_bytes_per_s(options.bandwidth) if options.bandwidth else None
+    node = options.node_bandwidth
+    given["node_bandwidth_bytes_per_s"] = parse_bytes_per_s(node) if node else None
     return CritQuestion(**{name: value for name, value in given.items() if value is not None})
 
 

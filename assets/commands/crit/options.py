@@ -18,8 +18,25 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         help="share of the dense peak that prefill sustains, above 0 to 1 (default: 0.55, mixtures of experts 0.25)",
     )
-    _add_several(parser, "--kv-dtype", "D", "bf16, fp8, or int8 and int4 with their scales")
-    _add_several(parser, "--tensor-parallel", "N", "GPUs that share each layer, each with its own link", int)
+    _add_several(parser, "--kv-dtype", "D", "bf16, fp8, or int8, int4 and nvfp4 with their scales")
+    _add_several(
+        parser, "--tensor-parallel", "N", "GPUs that share the model (default: the least on which it fits)", int
+    )
+    served = parser.add_argument_group("how the model is served")
+    served.add_argument("--weight-dtype", type=str.lower, choices=("bf16", "fp8", "mxfp4", "nvfp4", "int4"),
+                        help="format of the weights (default: the one that the model is served in)")  # fmt: skip
+    served.add_argument("--compute-dtype", type=str.lower, choices=("bf16", "fp8", "fp4"),
+                        help="format of the matrix products (default: the engines')")  # fmt: skip
+    served.add_argument("--batch", metavar="N", type=int, default=1, help="equal requests in an iteration (default: 1)")
+    served.add_argument("--node-bandwidth", metavar="B", help="what all GPUs of a host load together, such as 15GB/s")
+    served.add_argument("--block-layout", type=str.lower, choices=("packed", "layer"),
+                        help="size of a copy: a block of all layers, or K or V of one (default: large)")  # fmt: skip
+    served.add_argument("--copy-latency", metavar="S", type=float, help="fixed seconds of one copy, such as 14e-6")
+    served.add_argument("--mla-attention", type=str.lower, choices=("tensor", "broadcast", "data"), default="tensor",
+                        help="GPUs and a latent: each loads it, one for all, or each its own requests")  # fmt: skip
+    served.add_argument("--pipeline", action="store_true", help="stages of layers over the nodes")
+    served.add_argument("--no-hybrid-manager", action="store_true",
+                        help="the engine stores the cache of every layer whole, windows too")  # fmt: skip
     parser.add_argument("--wide", action="store_true", help="all columns; else as many as fit into 100 characters")
     question = parser.add_argument_group("a turn or a workload")
     question.add_argument(

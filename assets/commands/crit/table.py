@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +23,7 @@ WIDTH = 100
 LOAD_ALONE = "load alone"
 MOST_NOTES = 6
 # The longest name that is shown whole where a table would be too wide.
-_LONGEST = 24
+_LONGEST, _SHORTEST = 24, 9
 _BETWEEN = 2
 
 
@@ -98,10 +99,10 @@ def table_text(found: Sequence[A], columns: Sequence[Column[A]], *, is_wide: boo
     names = [(column.heading, [column.cell(answer) for answer in found], column.is_number) for column in NAMES]
     shared = [f"{heading} {cells[0]}" for heading, cells, _ in names if len({*cells}) == 1 and cells[0]]
     varying = [column for column in names if len({*column[1]}) > 1]
-    if not is_wide:
-        varying = _shortened(varying)
     shown = [(column.heading, [column.cell(answer) for answer in found], column.is_number) for column in columns]
     shown = [column for column in shown if {*column[1]} != {"-"}]
+    if not is_wide:
+        varying = _shortened(varying, shown[0])
     kept = shown if is_wide else _fitting(varying, shown)
     left_out = [heading for heading, *_ in shown[len(kept) :]]
     above = f"all: {', '.join(shared)}" if shared and len(found) > 1 else ", ".join(shared)
@@ -117,21 +118,25 @@ def table_text(found: Sequence[A], columns: Sequence[Column[A]], *, is_wide: boo
 Cells = tuple[str, list[str], bool]
 
 
-def _shortened(columns: Sequence[Cells]) -> list[Cells]:
-    """Return the columns with their long names cut in the middle, if the names alone would fill the width."""
-    if _width(columns) + len("kappa_crit") + _BETWEEN <= WIDTH:
-        return list(columns)
-    return [(heading, [_cut(cell) for cell in cells], kind) for heading, cells, kind in columns]
+def _shortened(names: Sequence[Cells], value: Cells) -> list[Cells]:
+    """Return the columns with their long names cut in the middle, as far as it takes for a value to fit beside them."""
+    lengths = range(_LONGEST, _SHORTEST - 1, -1)
+    cut = (
+        [(heading, [_cut(cell, length) for cell in cells], kind) for heading, cells, kind in names]
+        for length in lengths
+    )
+    tries = itertools.chain([list(names)], cut)
+    return next((columns for columns in tries if _width([*columns, value]) <= WIDTH), list(names))
 
 
-def _cut(name: str) -> str:
-    """Return a name of at most `_LONGEST` characters.
+def _cut(name: str, length: int) -> str:
+    """Return a name of at most `length` characters.
 
-    >>> _cut("models/a-very-long-path/of/a/config.json")
+    >>> _cut("models/a-very-long-path/of/a/config.json", 24)
     'models/a-v...config.json'
     """
-    half = (_LONGEST - 3) // 2
-    return name if len(name) <= _LONGEST else f"{name[:half]}...{name[half - _LONGEST + 3 :]}"
+    half = (length - 3) // 2
+    return name if len(name) <= length else f"{name[:half]}...{name[len(name) - (length - 3 - half) :]}"
 
 
 def _fitting(names: Sequence[Cells], values: Sequence[Cells]) -> list[Cells]:

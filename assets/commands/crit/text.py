@@ -19,8 +19,8 @@ from warehouse.declared.formats import quantity as scaled
 MOST_BLOCKS = 3
 COST_MODELS = {
     "2n": "2 x active parameters a new token",
-    "attention": "layers, one head, and attention over the cached context",
-    "full": "the same, but never less than reading the weights once (batch of one)",
+    "attention": "dense layers, experts, head, attention and adding over GPUs, each at its own rate",
+    "full": "the same, each part no shorter than reading its weights; TTFT adds the engine's floor",
 }
 REUSE_WORDS = {
     HISTORY: "K is the upper bound of reuse: everything said before is in host memory and nothing in the GPU's.",
@@ -107,9 +107,12 @@ def _block(found: list[A], chosen: list[Line[A]], subject: str, view: View) -> s
     head = [
         f"{first.model} on {first.accelerator} over {first.link}: basis {first.basis}, {first.kv_dtype} cache",
         _rates(first),
+        *_served(first),
         _crit_words(first),
         subject,
+        *_range(first),
         f"confidence: {confidence_words(first)}",
+        *([f"measured: {first.bands}"] if first.bands and first.basis != "paper" else []),
         *_notes(first),
         "",
     ]
@@ -135,6 +138,32 @@ def _rates(answer: A) -> str:
     # A head on two GPUs is loaded twice, so the effective bandwidth is below the sum of the links.
     repeated = "" if together > each * gpus * 0.999 else f" of {rate(each * gpus)}: KV heads or latent are repeated"
     return f"{compute}, {rate(each)} one direction on each one's link, effectively {rate(together)}{repeated}"
+
+
+def _served(answer: A) -> list[str]:
+    """Return the deployment: GPUs, formats and the pool."""
+    if answer.weight_bytes is None:
+        return []
+    gpus = f"{answer.tensor_parallel:,} GPU{'s' * (answer.tensor_parallel > 1)}"
+    least = " (the least on which it fits)" if answer.least_gpus == answer.tensor_parallel else ""
+    pool = "" if answer.deployed_pool_tokens is None else f", a pool of {answer.deployed_pool_tokens:,} tokens"
+    held = ""
+    if isinstance(answer, TurnAnswer) and answer.deployed_pool_requests is not None:
+        held = f" for {answer.deployed_pool_requests:,} such requests"
+    batch = "" if answer.batch == 1 else f", {answer.batch:,} requests in an iteration"
+    weights = f"{answer.weight_dtype} weights of {scaled(answer.weight_bytes, 'B')}, computed in {answer.compute_dtype}"
+    copies = "" if answer.copied_bytes is None else f", copies of {scaled(answer.copied_bytes, 'B')}"
+    return [f"served on {gpus}{least}: {weights}{pool}{held}{batch}{copies}"]
+
+
+def _range(answer: A) -> list[str]:
+    """Return the range over cost models and blocks, and the verdict that it allows."""
+    if answer.whatever is None:
+        return []
+    cell = number if isinstance(answer, TurnAnswer) else percent
+    what = "load / t_GPU" if isinstance(answer, TurnAnswer) else "memory-bound turns"
+    between = f"{what} {cell(answer.bound_least)} to {cell(answer.bound_most)}"
+    return [f"{answer.whatever}; {between} over cost models and blocks of 1, 16 and 256 tokens"]
 
 
 def _crit_words(answer: A) -> str:
@@ -163,9 +192,7 @@ def _too_large(answer: A) -> list[str]:
     least = answer.least_gpus
     if least is None or least <= answer.tensor_parallel:
         return []
-    return [
-        f"bf16 weights need at least {least} GPUs: ratios hold, seconds are as if one held them (--tensor-parallel)"
-    ]
+    return [f"{answer.weight_dtype} weights and a pool need at least {least} GPUs (--tensor-parallel)"]
 
 
 def _legend(found: Sequence[A]) -> list[str]:

@@ -36,20 +36,13 @@ _HARMLESS = re.compile(
     r"add_cross_attention|cross_attention_hidden_size|chunk_size_feed_forward|use_cache|cache_implementation|"
     r"pruned_heads|use_sliding_window_attention|num_(attention_)?logits_.*|pretraining_tp|swiglu_limit|"
     r"mamba_ssm_dtype|output_gate_type|moe_renormalize|moe_layer_scale|sliding_window_size|.*initializer.*|"
-    r"experts_per_token|image_token_index|.*(vision|image|audio|video).*|for_llm_class|expert_dtype|.*_head_pad.*|"
+    r"experts_per_token|num_experts|index_topk_freq|index_skip_topk_offset|index_topk_pattern|image_token_index|.*(vision|image|audio|video).*|for_llm_class|expert_dtype|.*_head_pad.*|"
     r"rope_interleave|indexer_rope_interleave|qk_head_dim|num_logits_to_keep|max_window_layers|head_type|rotary_dim|"
     r"moe_router_dtype|layer_scale|"
-    r"use_bidirectional_attention|.*_dropout"
+    r"use_bidirectional_attention|quantization_config|.*_dropout"
 )
-
-
-class Quantisation(BaseModel):
-    """How the weights of a checkpoint are stored; keys that only a loader needs are ignored."""
-
-    model_config = ConfigDict(frozen=True)
-
-    quant_method: Annotated[str, Field(max_length=64)] = ""
-    quant_algo: Annotated[str, Field(max_length=64)] = ""
+# Signs of a format in `quantization_config`, by its name in `models`.
+_FORMATS = {"mxfp4": "mxfp4", "nvfp4": "nvfp4", "int4": "awq|gptq|int4|w4a16", "fp8": "fp8|float8"}
 
 
 class Config(BaseModel):
@@ -72,8 +65,6 @@ class Config(BaseModel):
     use_qk_norm: bool = False
     attn_output_gate: bool | None = None
     attn_type_list: list[int] | None = None
-
-    quantization_config: Quantisation | None = None
 
     layer_types: list[str] | None = None
     sliding_window: Some | None = None
@@ -119,6 +110,13 @@ class Config(BaseModel):
     linear_key_head_dim: Count | None = None
     linear_value_head_dim: Count | None = None
     linear_conv_kernel_dim: Count | None = None
+
+    quantization_config: dict[str, Any] | None = None
+
+    def weight_dtype(self) -> str | None:
+        """Return the format of the weights, as `models` calls it; None for bf16 and for a format that is not known."""
+        words = json.dumps(self.quantization_config or {}).lower()
+        return next((name for name, sign in _FORMATS.items() if re.search(sign, words)), None)
 
 
 def parse_config(data: bytes, place: str) -> Config:

@@ -10,6 +10,8 @@ from pipelines.hardware.configs.config import Config
 FULL, SLIDING, CHUNKED, LINEAR = "full", "sliding", "chunked", "linear"
 _KINDS = {
     "full_attention": FULL,
+    # Full, and an indexer picks from it.
+    "deepseek_sparse_attention": FULL,
     "sliding_attention": SLIDING,
     "chunked_attention": CHUNKED,
     "linear_attention": LINEAR,

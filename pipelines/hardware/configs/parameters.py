@@ -39,16 +39,16 @@ def count_parameters(config: Config, family: Family, kinds: list[str], is_sparse
     is_tied = family.is_tied if config.tie_word_embeddings is None else config.tie_word_embeddings
     attention = [linear_attention(config) if kind == LINEAR else full_attention(config, family) for kind in kinds]
     feed = [_sparse(config, family) if sparse else (_dense(config),) * 2 for sparse in is_sparse]
-    of_layers = sum(attention) + len(kinds) * family.norms * width
+    of_layers = sum(attention) + len(kinds) * family.norms * width + index_layers(config) * _indexer(config)
     every, drawn = (of_layers + sum(part[n] for part in feed) for n in range(2))
     outside = matrix * (1 if is_tied else 2) + width
     return Parameters(every + outside, drawn + outside, drawn, matrix)
 
 
 def full_attention(config: Config, family: Family) -> int:
-    """Return the parameters of a layer's attention: grouped queries, or a latent with its indexer."""
+    """Return the parameters of a layer's attention: grouped queries, or a latent without its indexer."""
     if config.kv_lora_rank is not None:
-        return _latent_attention(config) + _indexer(config)
+        return _latent_attention(config)
     width, heads, kv_heads, head = (
         config.hidden_size,
         config.num_attention_heads,
@@ -80,6 +80,14 @@ def _latent_attention(config: Config) -> int:
     low = config.q_lora_rank
     queries = heads * (nope + rope) * (low or width) + (width * low + low if low else 0)
     return queries + width * (rank + rope) + rank + rank * heads * (nope + value) + heads * value * width
+
+
+def index_layers(config: Config) -> int:
+    """Return how many layers have an indexer of their own; the others use the tokens that an earlier one picked."""
+    if config.index_n_heads is None:
+        return 0
+    types = config.indexer_types
+    return config.num_hidden_layers if types is None else types.count("full")
 
 
 def _indexer(config: Config) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from pipelines.hardware.configs.config import Config, not_understood
@@ -19,11 +20,11 @@ from pipelines.hardware.configs.parameters import (
     Parameters,
     count_parameters,
     head_dim_of,
+    index_layers,
     kv_heads_of,
     linear_widths,
 )
 from pipelines.hardware.entities import Model
-from warehouse.declared.hardware_fields import WEIGHT_DTYPES
 from warehouse.hardware_rows.shapes import broken_shape
 from warehouse.hardware_rows.worked_out import completed, figures
 
@@ -53,20 +54,14 @@ def model_of(config: Config, name: str, repo_id: str, source: str) -> Model:
     why = _why_not(config, family, kinds)
     if kinds is None or why:
         raise not_understood(name, why)
-    values = _values(config, family, kinds, count_parameters(config, family, kinds, has_experts(config)))
+    values = completed(_values(config, family, kinds, count_parameters(config, family, kinds, has_experts(config))))
     broken = broken_shape(values)
     if broken:
         raise not_understood(name, f"{broken[0]} of its shape: {broken[1]}")
     note = f"counted from the keys of its config.json, model_type {config.model_type}"
-    about: dict[str, Any] = {
-        "model": name,
-        "repo_id": repo_id,
-        "note": note,
-        "retrieved": "",
-        "confidence": CONFIG,
-        "source": source,
-    }
-    return Model(**about, **values, **figures(values))
+    about = {"model": name, "repo_id": repo_id, "retrieved": "", "confidence": CONFIG, "source": source, "note": note}
+    row: dict[str, Any] = {**about, **values, **figures(values)}
+    return Model(**{field.name: row[field.name] for field in fields(Model)})
 
 
 def _why_not(config: Config, family: Family, kinds: list[str] | None) -> str:
@@ -91,24 +86,23 @@ def _why_not(config: Config, family: Family, kinds: list[str] | None) -> str:
         return f"key {lacking[0]} is missing"
     if config.attn_type_list is not None and set(config.attn_type_list) != {1}:
         return "attn_type_list has layers of another attention"
-    if config.indexer_types is not None and set(config.indexer_types) != {"full"}:
-        return "indexer_types has layers that share an indexer"
+    if config.indexer_types is not None and len(config.indexer_types) != len(kinds):
+        return "indexer_types has not one kind for each layer"
     if len({*kinds} & {SLIDING, CHUNKED, LINEAR}) > 1:
         return "its layers are of three kinds"
     return ""
 
 
 def _values(config: Config, family: Family, kinds: list[str], parameters: Parameters) -> dict[str, Any]:
-    is_latent = config.kv_lora_rank is not None
+    """Return the columns of the shape; `worked_out` has those that follow from them."""
+    is_latent, is_indexed = config.kv_lora_rank is not None, config.index_n_heads is not None
     rope = config.qk_rope_head_dim or 0
     width = (config.qk_nope_head_dim or 0) + rope if is_latent else head_dim_of(config, family)
-    sliding, linear = kinds.count(SLIDING) + kinds.count(CHUNKED), kinds.count(LINEAR)
     window = config.attention_chunk_size if CHUNKED in kinds else config.sliding_window or family.default_window
+    is_windowed, is_linear = SLIDING in kinds or CHUNKED in kinds, LINEAR in kinds
     vocabulary = _VOCABULARIES.get(config.vocab_size)
-    index_width = config.index_head_dim if config.index_n_heads else None
-    full = kinds.count(FULL)
-    shape = {
-        "attention": _attention(kinds, is_latent=is_latent, has_indexer=index_width is not None),
+    return {
+        "attention": _attention(kinds, is_latent=is_latent, has_indexer=is_indexed),
         "total_params": parameters.total,
         "active_params": parameters.active,
         "layers": len(kinds),
@@ -123,36 +117,28 @@ def _values(config: Config, family: Family, kinds: list[str], parameters: Parame
         "experts_per_token": config.experts_per_token if config.experts else None,
         "layer_params": parameters.layers,
         "head_params": parameters.head,
-        "full_attention_layers": full,
-        "sliding_layers": sliding,
-        "linear_layers": linear,
+        "full_attention_layers": kinds.count(FULL),
+        "sliding_layers": kinds.count(SLIDING) + kinds.count(CHUNKED),
+        "linear_layers": kinds.count(LINEAR),
         "kv_shared_layers": None,
-        "sliding_window_tokens": window if sliding else None,
+        "sliding_window_tokens": window if is_windowed else None,
         "sliding_kv_heads": None,
         "sliding_head_dim": None,
-        "v_head_dim": config.v_head_dim or width if is_latent else width,
+        "v_head_dim": config.v_head_dim if is_latent else width,
         "kv_lora_rank": config.kv_lora_rank,
-        "qk_rope_head_dim": rope if is_latent else None,
-        "linear_key_heads": config.linear_num_key_heads if linear else None,
-        "linear_key_head_dim": config.linear_key_head_dim if linear else None,
-        "linear_value_heads": config.linear_num_value_heads if linear else None,
-        "linear_value_head_dim": config.linear_value_head_dim if linear else None,
-        "linear_conv_kernel": config.linear_conv_kernel_dim if linear else None,
-        "index_layers": full if index_width else None,
-        "index_heads": config.index_n_heads if index_width else None,
-        "index_head_dim": index_width,
-        "index_picked_tokens": config.index_topk if index_width else None,
+        "qk_rope_head_dim": config.qk_rope_head_dim if is_latent else None,
+        "linear_key_heads": config.linear_num_key_heads if is_linear else None,
+        "linear_key_head_dim": config.linear_key_head_dim if is_linear else None,
+        "linear_value_heads": config.linear_num_value_heads if is_linear else None,
+        "linear_value_head_dim": config.linear_value_head_dim if is_linear else None,
+        "linear_conv_kernel": config.linear_conv_kernel_dim if is_linear else None,
+        "index_layers": index_layers(config) if is_indexed else None,
+        "index_heads": config.index_n_heads,
+        "index_head_dim": config.index_head_dim if is_indexed else None,
+        "index_picked_tokens": config.index_topk if is_indexed else None,
         "hidden_size": config.hidden_size,
-        "weight_dtype": _weight_dtype(config),
+        "weight_dtype": config.weight_dtype(),
     }
-    return completed(shape)
-
-
-def _weight_dtype(config: Config) -> str | None:
-    """Return the format of a quantised checkpoint, None for bf16 and for a format that has no row."""
-    stored = config.quantization_config
-    named = f"{stored.quant_method} {stored.quant_algo}".lower() if stored else ""
-    return next((dtype for dtype in WEIGHT_DTYPES if dtype in named), None)
 
 
 def _attention(kinds: list[str], *, is_latent: bool, has_indexer: bool) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from pipelines.hardware.entities import KappaCrit
+from pipelines.hardware.questions.assumptions import Assumptions
 from pipelines.hardware.questions.question import CritQuestion
 from pipelines.hardware.what_if import TurnCosts
 from pipelines.hardware.workload_answers import WorkloadCosts
@@ -17,7 +18,6 @@ from pipelines.hardware.workload_answers import WorkloadCosts
 class CritRow(KappaCrit):
     """kappa_crit of one model on one platform, the confidence of each row, and the sources of its figures."""
 
-    tensor_parallel: int
     is_tokenizer_proxy: bool
     model_confidence: str | None
     accelerator_confidence: str | None
@@ -41,7 +41,11 @@ class About:
         bytes_per_s: All links together, without bytes that are loaded twice.
         link_bytes_per_s: Each GPU's own link.
         is_as_printed: Whether ratios are products of the paper's rounded figures.
-        least_gpus: Number of accelerators that hold the bf16 weights.
+        least_gpus: Least number of GPUs on which weights and pool fit; None where none does, or where it is unknown.
+        weight_bytes: Of all weights in their format.
+        deployed_pool_tokens: Tokens that the pool holds beside the weights; None where they do not fit.
+        copied_bytes: Size of one copy; None where copies are large.
+        bands: How far measurements of each class were from the model, in words.
         missing: The costs that are unknown for the model, and why.
     """
 
@@ -60,16 +64,28 @@ class About:
     sustained_fraction: float | None
     is_as_printed: bool
     least_gpus: int | None
+    weight_dtype: str
+    compute_dtype: str
+    batch: int
+    mla_attention: str | None
+    weight_bytes: float | None
+    deployed_pool_tokens: int | None
+    copied_bytes: float | None
+    load_band: float | None
+    compute_band: float | None
+    ttft_band: float | None
+    bands: str | None
     why_no_kappa_crit: str | None
     missing: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """K and T of the turn in the question."""
+    """K and T of the turn in the question, and how many such requests the pool of the deployment holds."""
 
     asked_cached_tokens: int
     asked_new_tokens: int
+    deployed_pool_requests: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,14 +153,14 @@ class Origins:
 
 # A dataclass takes the fields of its bases from the last base to the first.
 @dataclass(frozen=True, kw_only=True)
-class TurnAnswer(Origins, Tier, Extras, TurnCosts, Asked, About):
+class TurnAnswer(Origins, Tier, Extras, Assumptions, TurnCosts, Asked, About):
     """The costs of one turn for one model on one platform under one cost model."""
 
     warnings: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkloadAnswer(Origins, Tier, WorkloadCosts, Series, About):
+class WorkloadAnswer(Origins, Tier, Assumptions, WorkloadCosts, Series, About):
     """The costs of all turns of a workload for one model on one platform under one cost model."""
 
     warnings: str | None

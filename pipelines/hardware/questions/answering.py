@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 from pipelines.hardware import caveats, costs
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.entities import KappaCrit, Model, OnPlatform, known
-from pipelines.hardware.machines import Sources, machine_of, measured_of, named
+from pipelines.hardware.machines import Sources, measured_of, named
 from pipelines.hardware.questions.answer import (
     About,
     Asked,
@@ -20,15 +19,19 @@ from pipelines.hardware.questions.answer import (
     TurnAnswer,
     WorkloadAnswer,
 )
+from pipelines.hardware.questions.assumptions import of_turn, of_workload
+from pipelines.hardware.questions.choosing import serving_of
+from pipelines.hardware.questions.deployed import WHOLE_LAYERS, bands, deployment_caveats, stored_whole
 from pipelines.hardware.questions.origins import origins, pair_notes
 from pipelines.hardware.questions.question import OneQuestion
 from pipelines.hardware.questions.workload_turns import WorkloadTurns
 from pipelines.hardware.ratios import paper_ratios, printed_kappa_hw
+from pipelines.hardware.served import Served, fitted, serve
 from pipelines.hardware.what_if import Setting, TurnCosts, known_cost_models, turn_answer
 from pipelines.hardware.workload_answers import workload_answer
 from warehouse.declared.fields import LOGGED
 from warehouse.errors import ErrorCode, KappaError
-from warehouse.formulas import kappa, kv_bytes, serving, weights
+from warehouse.formulas import kappa, kv_bytes, serving
 
 T = TypeVar("T")
 
@@ -41,6 +44,7 @@ class Case:
         row: The row, with kappa_crit at the rate that includes the tier.
         model: On the paper's basis with the paper's figures.
         machine: Its rates, tier and tensor parallelism included.
+        served: Its GPUs and formats.
         tier: The tier in the question.
         origins: The confidence and sources of the answer.
         as_printed: See `what_if.Setting`.
@@ -49,9 +53,11 @@ class Case:
     row: KappaCrit
     model: Model
     machine: Machine
+    served: Served
     tier: Tier
     origins: Origins
     as_printed: float = 1.0
+    stored: Model | None = None
 
 
 def answers(
@@ -90,7 +96,7 @@ def _settings(question: OneQuestion, sources: Sources, rows: list[KappaCrit]) ->
         if question.cost_model is not None:
             names = [name for name in names if name == question.cost_model]
         for name in names or ([None] if question.cost_model is None else []):
-            yield case, Setting(case.model, case.machine, row.kv_dtype, name, case.as_printed)
+            yield case, Setting(case.model, case.machine, row.kv_dtype, name, case.as_printed, case.stored)
 
 
 def _why_not(sources: Sources, rows: list[KappaCrit]) -> str | None:
@@ -101,19 +107,20 @@ def _why_not(sources: Sources, rows: list[KappaCrit]) -> str | None:
 def _case(question: OneQuestion, sources: Sources, row: KappaCrit) -> Case:
     """Return the model, with the paper's figures on the paper's basis, and its machine, adjusted to the question."""
     model, rate = sources.models[row.model], question.bandwidth_bytes_per_s
-    machine, as_printed = machine_of(sources, row, model, rate), 1.0
+    served = serve(sources, row, model, serving_of(question), kv_dtype=row.kv_dtype, bytes_per_s=rate)
+    machine, as_printed = served.machine, 1.0
     if row.basis == "paper":
         paper = sources.paper_models[row.model]
         printed = printed_kappa_hw(sources, row) if rate is None else None
-        found = paper_ratios(paper, machine, "bf16", printed)
+        found = paper_ratios(paper, replace(machine, flop_per_s=machine.flop_per_s / served.gpus), "bf16", printed)
         as_printed = kappa.kappa_crit(known(found.kappa_m), found.kappa_hw) / known(found.kappa_crit)
         flops = kappa.flops_per_token(paper.active_params)
         model = replace(model, flops_per_token=flops, marginal_kv_bytes_per_token=paper.kv_bytes_per_token)
     tier = Tier()
     if question.tier:
         row, machine, tier = _behind_tier(question, sources, row, machine)
-    shared = costs.share_between(machine, question.tensor_parallel)
-    return Case(row, model, shared, tier, origins(sources, question, row.model, row), as_printed)
+    stored = stored_whole(model) if question.whole_layers else None
+    return Case(row, model, machine, served, tier, origins(sources, question, row.model, row), as_printed, stored)
 
 
 def _behind_tier(
@@ -148,7 +155,8 @@ def tier_bytes_per_s(sources: Sources, basis: str, tier: str) -> float:
 
 def _about(question: OneQuestion, sources: Sources, case: Case) -> About:
     row, model = case.row, case.model
-    kv_share = kv_bytes.kv_share_of_gpu(question.tensor_parallel, model.kv_heads)
+    kv_share = _bytes_share(question, case)
+    band = bands(sources, model, case.served, row)
     return About(
         model=row.model,
         accelerator=row.accelerator,
@@ -157,32 +165,61 @@ def _about(question: OneQuestion, sources: Sources, case: Case) -> About:
         kv_dtype=row.kv_dtype,
         kappa_crit=row.kappa_crit,
         is_tokenizer_proxy=model.is_tokenizer_proxy,
-        tensor_parallel=question.tensor_parallel,
+        tensor_parallel=case.served.gpus,
         block_tokens=question.chunk_tokens,
         flop_per_s=case.machine.flop_per_s,
         bytes_per_s=case.machine.bytes_per_s / kv_share,
         link_bytes_per_s=case.machine.bytes_per_s,
         sustained_fraction=sources.fraction(model) if row.basis == "physical" else None,
         is_as_printed=case.as_printed != 1.0,
-        least_gpus=_least_gpus(sources, row.accelerator, model),
+        least_gpus=_least_gpus(question, sources, row, model),
+        weight_dtype=case.served.weight_dtype,
+        compute_dtype=case.served.compute_dtype,
+        batch=case.machine.batch,
+        mla_attention=question.mla_attention if model.attention.startswith("mla") else None,
+        weight_bytes=case.served.fit.weight_bytes if case.served.fit else None,
+        deployed_pool_tokens=_pool_tokens(case),
+        copied_bytes=case.served.copied_bytes,
+        load_band=band.load,
+        compute_band=band.compute,
+        ttft_band=band.ttft,
+        bands=band.words,
         why_no_kappa_crit=caveats.why_no_kappa_crit(model, row.kv_dtype),
         missing=caveats.missing(model, row.basis),
     )
 
 
-def _least_gpus(sources: Sources, accelerator: str, model: Model) -> int | None:
-    """Return the number of accelerators that hold the model's bf16 weights; None where either size is unknown."""
-    row = named(sources.accelerators, accelerator)
-    if row is None or model.total_params is None:
+def _least_gpus(question: OneQuestion, sources: Sources, platform: OnPlatform, model: Model) -> int | None:
+    """Return the least GPUs on which weights and pool fit; None where none does, or where a size is unknown."""
+    row = named(sources.accelerators, platform.accelerator)
+    found = fitted(row, model, replace(serving_of(question), gpus=None)) if row else None
+    return found.gpus if found and found.fits else None
+
+
+def _bytes_share(question: OneQuestion, case: Case) -> float:
+    """Return the share of a token's bytes that each GPU loads."""
+    if question.mla_attention == "data" and case.model.attention.startswith("mla"):
+        return 1 / case.served.gpus
+    return kv_bytes.kv_share_of_gpu(case.machine.tensor_parallel, case.model.kv_heads) / case.machine.stages
+
+
+def _pool_tokens(case: Case) -> int | None:
+    """Return the tokens that the pool holds; None where the weights leave none, or a token has no constant bytes."""
+    held = case.served.fit
+    per_token, _ = costs.held_bytes(case.stored or case.model, case.row.kv_dtype)
+    if held is None or held.pool_bytes <= 0 or not per_token:
         return None
-    return math.ceil(model.total_params * weights.WEIGHT_BYTES / row.hbm_bytes)
+    share = kv_bytes.kv_share_of_gpu(case.machine.tensor_parallel, case.model.kv_heads) / case.machine.stages
+    return int(held.pool_bytes // (per_token * share))
 
 
 def _warnings(question: OneQuestion, sources: Sources, case: Case, *, context_tokens: int = 0) -> str | None:
     return caveats.together(
         [
             *pair_notes(sources, case.row, case.origins),
-            *caveats.tensor_parallel_caveats(case.model, question.tensor_parallel),
+            *deployment_caveats(case.model, case.row, case.served, question.mla_attention),
+            *(caveats.tensor_parallel_caveats(case.model, case.machine.tensor_parallel)),
+            *([WHOLE_LAYERS] if case.stored else []),
             *caveats.format_caveats(case.model, case.row.kv_dtype),
             *caveats.context_caveats(case.model, context_tokens),
             *caveats.pool_caveats(question.pool_tokens, context_tokens + (question.output_tokens or 0)),
@@ -193,11 +230,17 @@ def _warnings(question: OneQuestion, sources: Sources, case: Case, *, context_to
 def _turn(question: OneQuestion, sources: Sources, case: Case, setting: Setting) -> TurnAnswer:
     cached, new = known(question.cached_tokens), known(question.new_tokens)
     turn = turn_answer(setting, cached, new, question.chunk_tokens)
-    asked = Asked(asked_cached_tokens=cached, asked_new_tokens=new)
+    pool = _pool_tokens(case)
+    asked = Asked(
+        asked_cached_tokens=cached,
+        asked_new_tokens=new,
+        deployed_pool_requests=None if pool is None else pool // (cached + new),
+    )
     extras = _extras(question, sources, case, turn)
     if extras.pool_requests == 0:
         turn = replace(turn, faster="neither")
-    parts = (_about(question, sources, case), asked, turn, extras)
+    ranged = of_turn(setting, case.row.basis, cached, new)
+    parts = (_about(question, sources, case), asked, turn, extras, ranged)
     warnings = _warnings(question, sources, case, context_tokens=cached + new)
     return _joined(TurnAnswer, *parts, case.tier, case.origins, warnings=warnings)
 
@@ -208,7 +251,8 @@ def _workload(
     found = workload_answer(setting, turns.cached_tokens, turns.prefill_tokens, question.chunk_tokens)
     about = _about(question, sources, case)
     about = replace(about, is_tokenizer_proxy=about.is_tokenizer_proxy or turns.series.tokenizer == LOGGED)
-    parts = (about, turns.series, found, case.tier, case.origins)
+    ranged = of_workload(setting, case.row.basis, turns.cached_tokens, turns.prefill_tokens)
+    parts = (about, turns.series, found, ranged, case.tier, case.origins)
     return _joined(WorkloadAnswer, *parts, warnings=_warnings(question, sources, case), is_sample=turns.is_sample)
 
 
@@ -228,7 +272,7 @@ def _extras(question: OneQuestion, sources: Sources, case: Case, turn: TurnCosts
         requests = int(serving.pool_requests(question.pool_tokens, context))
         scheduled = kappa.scheduled_tokens(question.pool_tokens, turn.kappa_ratio) if requests else None
     if question.idle_w is not None and turn.compute_s is not None:
-        idle, busy, gpus = question.idle_w, known(question.busy_w), question.tensor_parallel
+        idle, busy, gpus = question.idle_w, known(question.busy_w), case.served.gpus
         energy = serving.energy_j(idle, busy, turn.transfer_s, turn.compute_s, gpus)
         power = serving.average_power_w(idle, busy, known(turn.transfer_share), gpus)
     return Extras(
@@ -242,12 +286,17 @@ def _extras(question: OneQuestion, sources: Sources, case: Case, turn: TurnCosts
 
 def _to_host(question: OneQuestion, sources: Sources, case: Case) -> float:
     """Return the rate of the copy back to host memory, that of the other direction where it is unknown."""
-    share = kv_bytes.kv_share_of_gpu(question.tensor_parallel, case.model.kv_heads)
+    share = _bytes_share(question, case)
     return (question.bandwidth_bytes_per_s or _link_to_host(sources, case.row)) / share
 
 
 def _link_to_host(sources: Sources, row: OnPlatform) -> float:
-    if row.basis == "measured":
+    if row.basis == "measured" and any(m.accelerator == row.accelerator for m in sources.measured):
         return measured_of(sources, row).pinned_to_host_bytes_per_s
     link = known(named(sources.links, row.link))
     return link.to_host_bytes_per_s or link.bytes_per_s
+
+
+def settings_of(question: OneQuestion, sources: Sources, row: KappaCrit) -> list[tuple[Case, Setting]]:
+    """Return a chosen row adjusted to the question, once for each cost model that is known for it and asked for."""
+    return [(case, setting) for case, setting in _settings(question, sources, [row]) if setting.cost_model is not None]

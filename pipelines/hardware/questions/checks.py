@@ -7,6 +7,8 @@ from warehouse.errors import ErrorCode, UsageError
 
 # Beyond every context and every cluster, and far below where numbers stop being exact.
 MOST = 10**12
+# New tokens of an iteration: the default of engines.
+TOKEN_BUDGET = 8192
 _OF_A_TURN = ("output_tokens", "pool_tokens", "idle_w", "busy_w")
 
 
@@ -43,7 +45,7 @@ def _numbers(question: OneQuestion) -> tuple[tuple[bool, str, str], ...]:
             "no room for a token",
         ),
         (
-            question.tensor_parallel < 1,
+            _below(question.tensor_parallel, 1),
             f"--tensor-parallel {question.tensor_parallel} is not possible",
             "it is a number of GPUs, at least 1",
         ),
@@ -51,6 +53,21 @@ def _numbers(question: OneQuestion) -> tuple[tuple[bool, str, str], ...]:
             not _are_watts(question.idle_w, question.busy_w),
             "--idle-w or --busy-w is not possible",
             "no power in watts",
+        ),
+        (
+            _below(question.batch, 1),
+            f"--batch {question.batch} is not possible",
+            "an iteration has one request at least",
+        ),
+        (
+            question.batch > 1 and (question.new_tokens or 0) * question.batch > TOKEN_BUDGET,
+            f"--batch {question.batch} of {question.new_tokens} new tokens is not possible",
+            f"an engine computes at most {TOKEN_BUDGET:,} new tokens in an iteration",
+        ),
+        (
+            question.copy_latency_s is not None and not 0 < question.copy_latency_s <= 1,
+            f"--copy-latency {question.copy_latency_s} is not possible",
+            "it is seconds of one copy, such as 14e-6",
         ),
         (_is_huge(question), "a number of tokens or GPUs is not possible", f"it is above {MOST:,}"),
     )
@@ -107,7 +124,7 @@ def _are_watts(*powers: float | None) -> bool:
 
 
 def _is_huge(question: OneQuestion) -> bool:
-    names = ("cached_tokens", "new_tokens", "chunk_tokens", "output_tokens", "pool_tokens", "tensor_parallel")
+    names = ("cached_tokens", "new_tokens", "chunk_tokens", "output_tokens", "pool_tokens", "tensor_parallel", "batch")
     return any((getattr(question, name) or 0) > MOST for name in names)
 
 

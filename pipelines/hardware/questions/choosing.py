@@ -6,6 +6,7 @@ from pipelines.hardware.entities import SECOND_HAND, KappaCrit, Pair, Platform
 from pipelines.hardware.machines import Sources, named
 from pipelines.hardware.questions.question import OneQuestion
 from pipelines.hardware.ratios import fitting_platforms, kappa_crit_rows
+from pipelines.hardware.served import BLOCK_TOKENS, Serving
 from warehouse.errors import ErrorCode, KappaError
 
 
@@ -26,13 +27,29 @@ def chosen_rows(question: OneQuestion, sources: Sources) -> list[KappaCrit]:
             platform,
             bytes_per_s=question.bandwidth_bytes_per_s,
             kv_dtypes=(question.kv_dtype or "bf16",),
-            tensor_parallel=question.tensor_parallel,
+            serving=serving_of(question),
         )
         if row.model in models
     ]
     if not rows:
         raise _nothing_fits(question, sources)
     return rows
+
+
+def serving_of(question: OneQuestion) -> Serving:
+    """Return how the models of a question are served."""
+    return Serving(
+        gpus=question.tensor_parallel,
+        weight_dtype=question.weight_dtype,
+        compute_dtype=question.compute_dtype,
+        batch=question.batch,
+        mla_attention=question.mla_attention,
+        node_bytes_per_s=question.node_bandwidth_bytes_per_s,
+        block_layout=question.block_layout,
+        copy_latency_s=question.copy_latency_s,
+        block_tokens=question.chunk_tokens if question.chunk_tokens > 1 else BLOCK_TOKENS,
+        is_pipelined=question.pipeline,
+    )
 
 
 def _platforms(question: OneQuestion, sources: Sources) -> list[Pair]:
@@ -71,11 +88,11 @@ def _nothing_fits(question: OneQuestion, sources: Sources) -> KappaError:
         return KappaError(
             f"nothing fits {what}", f"the paper has {has} alone", "leave out --basis paper", code=ErrorCode.NOTHING_FITS
         )
-    if question.basis == "measured" and not sources.measured:
+    if question.basis == "measured" and not sources.measured and not sources.calibrated:
         return KappaError(
             "nothing fits",
             "nothing was measured here",
-            "run `kappa measure` on that machine first",
+            "run `kappa measure` on that machine first, or `kappa calibrate` on its measurements",
             code=ErrorCode.NOT_MEASURED,
         )
     of_basis = [row for row in sources.platforms if row.basis == question.basis]

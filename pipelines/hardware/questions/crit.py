@@ -60,12 +60,11 @@ def _answers(question: OneQuestion, sources: Sources, turns_of: Callable[[str], 
 
 def _crit_row(question: OneQuestion, sources: Sources, row: KappaCrit) -> CritRow:
     model, found = sources.models[row.model], origins(sources, question, row.model, row)
-    warnings = pair_notes(sources, row, found) + caveats.tensor_parallel_caveats(model, question.tensor_parallel)
+    warnings = pair_notes(sources, row, found) + caveats.tensor_parallel_caveats(model, row.tensor_parallel)
     names = {field.name for field in fields(CritRow)}
     return CritRow(
         **asdict(row),
         **{name: value for name, value in asdict(found).items() if name in names},
-        tensor_parallel=question.tensor_parallel,
         is_tokenizer_proxy=model.is_tokenizer_proxy,
         why_no_kappa_crit=caveats.why_no_kappa_crit(model, row.kv_dtype),
         warnings=caveats.together(warnings),

@@ -63,7 +63,7 @@ def _of_basis(sources: Sources, model: str, platform: OnPlatform) -> tuple[_Row,
         compute, rate = (_Row(PRINTED, row.source if row else None) for row in printed)
         return _Row(PRINTED, sources.paper_models[model].source), compute, rate
     of_model = _Row(shape.confidence, shape.source)
-    if platform.basis == "measured":
+    if platform.basis == "measured" and any(row.accelerator == platform.accelerator for row in sources.measured):
         measured = _Row(MEASURED, measured_of(sources, platform).source)
         return of_model, measured, measured
     accelerator, link = named(sources.accelerators, platform.accelerator), named(sources.links, platform.link)

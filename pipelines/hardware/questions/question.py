@@ -30,7 +30,7 @@ class CritQuestion:
         bandwidth_bytes_per_s: One direction, instead of the link's.
         sustained_fraction: Share of the dense peak that prefill sustains, above 0 and at most 1.
         kv_dtype: A key of `kv_bytes.KV_ELEMENT_BYTES`; None for bf16.
-        tensor_parallel: GPUs that share each layer, each with its own link.
+        tensor_parallel: GPUs that share the model, each with its own link; None for the least on which it fits.
         cached_tokens: K of a turn, with `new_tokens`.
         new_tokens: T of a turn, at least 1.
         workload: A workload of the home folder, with all of its turns.
@@ -44,6 +44,15 @@ class CritQuestion:
         pool_tokens: Capacity of the KV pool in tokens: adds T_sched, and how many such requests it holds.
         idle_w: Power of one GPU while loading; with `busy_w` adds the energy.
         busy_w: Power of one GPU while computing.
+        weight_dtype: Format of the weights; None for the one that each model is served in.
+        compute_dtype: Format of the matrix products: bf16, fp8, fp4; None for the engine's choice.
+        batch: N equal requests in an iteration.
+        node_bandwidth_bytes_per_s: What all GPUs of a host load together.
+        block_layout: packed or layer: the size of a copy is a block of all layers, or K or V of one.
+        copy_latency_s: Fixed seconds of one copy.
+        mla_attention: How GPUs share a latent cache: tensor, broadcast or data.
+        pipeline: Stages of layers over the nodes.
+        whole_layers: Every layer's cache is stored whole, as by an engine without a hybrid cache manager.
     """
 
     model: str | Sequence[str] | None = None
@@ -53,7 +62,7 @@ class CritQuestion:
     bandwidth_bytes_per_s: float | None = None
     sustained_fraction: float | None = None
     kv_dtype: str | Sequence[str] | None = None
-    tensor_parallel: int | Sequence[int] = 1
+    tensor_parallel: int | Sequence[int] | None = None
     cached_tokens: int | None = None
     new_tokens: int | None = None
     workload: str | None = None
@@ -67,6 +76,15 @@ class CritQuestion:
     pool_tokens: int | None = None
     idle_w: float | None = None
     busy_w: float | None = None
+    weight_dtype: str | None = None
+    compute_dtype: str | None = None
+    batch: int = 1
+    node_bandwidth_bytes_per_s: float | None = None
+    block_layout: str | None = None
+    copy_latency_s: float | None = None
+    mla_attention: str = "tensor"
+    pipeline: bool = False
+    whole_layers: bool = False
 
     @property
     def is_about_turns(self) -> bool:
@@ -82,7 +100,7 @@ class OneQuestion(CritQuestion):
     accelerator: str | None = None
     link: str | None = None
     kv_dtype: str | None = None
-    tensor_parallel: int = 1
+    tensor_parallel: int | None = None
 
 
 def one_by_one(question: CritQuestion) -> list[OneQuestion]:

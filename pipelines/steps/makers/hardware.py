@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pipelines.hardware.machines import read_sources
 from pipelines.hardware.ratios import hardware_tables
+from pipelines.hardware.validation.table import validation
 from pipelines.steps.product_names import home_of
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder
 from warehouse.home.staging import Staging
@@ -20,6 +22,11 @@ def user_rows(staging: Staging) -> Path:
 def hardware(staging: Staging) -> dict[str, pa.Table]:
     """Return models, accelerators, links, platforms and kappa_crit."""
     return hardware_tables(FOLDER, user_rows(staging))
+
+
+def validations(staging: Staging) -> pa.Table:
+    """Return the public measurements with what the model predicts for them."""
+    return validation(read_sources(FOLDER, user_rows(staging)))
 
 
 def headlines(staging: Staging) -> pa.Table:

@@ -57,12 +57,14 @@ def tokenizers(staging: Staging, parts: list[Product]) -> pa.Table:
 
 
 def rejects(staging: Staging, parts: list[Product]) -> pa.Table:
-    """Return records left out of each workload, then turns: of `text` all tokenizers leave the same ones out."""
+    """Return records left out of each workload, then turns: by `text` all tokenizers leave out the same."""
     tables = []
     for name in workloads_of(parts):
         tables.append(pq.read_table(staging.require(conversations_name(name)).file(REJECTED)))
         texts = [part for part in parts if (part.meta["workload"], part.meta["counting"]) == (name, "text")]
-        tables += [pq.read_table(part.file(REJECTED)) for part in texts[:1]]
+        # A template may refuse what another one takes.
+        chats = [part for part in parts if (part.meta["workload"], part.meta["counting"]) == (name, "chat")]
+        tables += [pq.read_table(part.file(REJECTED)) for part in (*texts[:1], *chats)]
     return pa.concat_tables([REJECTS.rows([]), *tables])
 
 

@@ -25,6 +25,7 @@ def summary(staging: Staging, parts: list[Product]) -> pa.Table:
             summary_of(
                 part.file(TURNS_FILE),
                 special_token_messages=part.meta["special_token_messages"],
+                uncounted_parts=part.meta["uncounted_parts"],
                 is_sample=part.meta["is_sample"],
             )
             for part in some(parts)

@@ -11,6 +11,7 @@ from functools import cache
 
 from pipelines.workloads.formats.format import Format
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.names import listed_names
 
 
 @cache
@@ -29,7 +30,7 @@ def format_named(name: str) -> Format:
     """
     known = formats()
     if name not in known:
-        what, why = f"unknown format {name!r}", f"known are {', '.join(known)}"
+        what, why = f"unknown format {name!r}", listed_names(name, known)
         raise KappaError(what, why, "choose one of them", code=ErrorCode.UNKNOWN_NAME)
     return known[name]
 

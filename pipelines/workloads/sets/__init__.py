@@ -9,6 +9,7 @@ from functools import cache
 from pipelines.generated.writing import Samples
 from pipelines.workloads.declaration import Workload
 from warehouse.errors import ErrorCode, KappaError
+from warehouse.hardware_rows.names import listed_names
 
 
 @cache
@@ -53,7 +54,7 @@ def workload(name: str) -> Workload:
     if name not in known:
         raise KappaError(
             f"unknown workload {name!r}",
-            f"known are {', '.join(known)}",
+            listed_names(name, known),
             "choose one of them",
             code=ErrorCode.UNKNOWN_NAME,
         )

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.commands import cli, doctor, measure, querying, running
+from assets.commands import cli, doctor, measure, own, querying, running
 from assets.commands.cli import build_parser, main, readable
 from assets.commands.crit import command as crit
 from warehouse.database.build import build_database
@@ -31,8 +31,10 @@ from warehouse.versions.installed import package_version
 ROOT = Path(__file__).parents[4]
 COMMANDS = {
     "run": running, "refresh": running, "report": running, "sql": querying, "crit": crit, "doctor": doctor,
-    "measure": measure,
+    "measure": measure, "workloads": own, "add": own, "remove": own, "profile": own,
 }  # fmt: skip
+# What a command needs besides options.
+NEEDED = {"add": ["mine", "file"], "remove": ["mine"], "profile": ["file"]}
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +85,7 @@ class TestParser:
     """The options of the design, section 7."""
 
     def test_commands(self) -> None:
-        """Seven commands, each with its module."""
+        """Every command with its module."""
         assert {name: module.__name__ for name, module in COMMANDS.items()} == cli._COMMANDS
         assert all(callable(getattr(module, name)) for name, module in COMMANDS.items())
 
@@ -111,6 +113,23 @@ class TestParser:
         """Each option has its name and default."""
         found = vars(build_parser().parse_args(line.split()))
         assert {name: found[name] for name in expected} == expected
+
+    @pytest.mark.parametrize(
+        ("line", "nearest"),
+        [
+            ("rnu", "run"), ("dcotor", "doctor"), ("crit --modle x", "--model"), ("run --smaple", "--sample"),
+            ("crit --basis phyiscal", "physical"), ("sql --format jsno q", "json"), ("zzz", None),
+        ],
+    )  # fmt: skip
+    def test_a_slip_is_answered_with_the_nearest(
+        self, line: str, nearest: str | None, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Commands, options and values."""
+        with pytest.raises(SystemExit) as left:
+            main(line.split())
+        told = capsys.readouterr().err
+        assert (left.value.code, told.count("\n")) == (2, 1)
+        assert (f"nearest is {nearest}," in told) == (nearest is not None)
 
     @pytest.mark.parametrize("line", ["--home h --debug run", "run --home h --debug", "--home h run --debug"])
     def test_global_options_stand_anywhere(self, line: str) -> None:
@@ -144,7 +163,7 @@ class TestParser:
                 # 1 line that names the option
                 assert (caught.value.code, told.out, told.err.count("\n")) == (2, "", 1), line
                 assert told.err.startswith(f"error: argument {'/'.join(option.option_strings)}, "), line
-            assert build_parser().parse_args([command, *once]).command == command
+            assert build_parser().parse_args([command, *NEEDED.get(command, []), *once]).command == command
 
     @pytest.mark.parametrize("line", ["--help", "run --help", "sql --help", "crit --help", "--version"])
     def test_help(self, line: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,7 +283,7 @@ class TestErrors:
         [
             (
                 ["run", "--workload", "nope"],
-                "unknown workload 'nope', known are sharegpt, sharegpt-v3, narrativeqa, finqa",
+                "unknown workload 'nope', there are sharegpt, sharegpt-v3, narrativeqa, finqa",
             ),
             (["run", "--tokenizer", "nope"], "unknown tokenizer 'nope'"),
             (["sql", "SELECT 1"], "has no warehouse yet"),

@@ -55,7 +55,7 @@ def home(tmp_path: Path) -> Path:
                 series | {"sessions": 1, "turns": 4, "first_turns": 1, "cached_tokens_sum": 151_000,
                           "prefill_tokens_sum": 230, "output_tokens_sum": None, "cached_tokens_mean": 37_750.0,
                           "prefill_tokens_mean": 57.5, "kappa_ratio_mean": 3127.5, "pooled_kappa_ratio": 656.5,
-                          "special_token_messages": 0, "is_sample": True}
+                          "special_token_messages": 0, "uncounted_parts": 0, "is_sample": True}
             ]
         ),
     }  # fmt: skip

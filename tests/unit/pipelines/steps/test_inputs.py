@@ -77,14 +77,14 @@ def test_words_change_nothing(changed: Callable[..., set[str]]) -> None:
         ("warehouse/sql/session_totals.sql", "\n", "\n\n", {"warehouse"}),
         ("pipelines/hardware/design_questions.py", "\ndef ", "\nprint()\n\n\ndef ", {"design_questions"}),
         ("pipelines/counting/verified.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts"}),
-        ("pipelines/counting/engines.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts", "chat"}),
+        ("pipelines/counting/engines.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts", "chat", "prefix"}),
         ("pipelines/chat/counting.py", "\ndef ", "\nprint()\n\n\ndef ", {"chat"}),
-        ("pipelines/turns/derivation.py", "\ndef ", "\nprint()\n\n\ndef ", {"text", "chat", "logged"}),
+        ("pipelines/turns/derivation.py", "\ndef ", "\nprint()\n\n\ndef ", {"text", "chat", "prefix", "logged"}),
         ("pipelines/workloads/sets/finqa.py", "return hashlib.", "return  hashlib.new or hashlib.", {"finqa"}),
         ("pipelines/io/parquet_text.py", "\ndef ", "\nprint()\n\n\ndef ", {"narrativeqa"}),
         ("pipelines/workloads/sets/finqa.py", "build_filings(rng)", "build_filings(rng) or None", set()),
         ("warehouse/home/staging.py", "\ndef ", "\nprint()\n\n\ndef ", set()),
-        ("pipelines/fetch/cache.py", "\ndef ", "\nprint()\n\n\ndef ", {"chat"}),
+        ("pipelines/fetch/cache.py", "\ndef ", "\nprint()\n\n\ndef ", {"chat", "prefix"}),
     ],
 )
 def test_what_a_change_makes_again(

@@ -87,6 +87,9 @@ def test_reserved_tokens_are_spelt_out(tmp_path: Path) -> None:
     assert vocabulary.all_special_tokens == ("<end>", "<r3>", "<r4>", "<r5>")
 
 
+_FAMILIES = "key 'template.family' should be 'llama-3.1', 'qwen3', 'rendered' or 'none'"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -102,8 +105,16 @@ def test_reserved_tokens_are_spelt_out(tmp_path: Path) -> None:
         ("max_context_tokens = 8", 'max_context_tokens = 8\nname = "big"', "key 'name' is not known: a tokenizer is"),
         ('revision = "main"', "revision = 2026-01-01", "key 'revision' should be a valid string"),
         ('revision = "main"', 'revision = ""', "key 'revision' should have at least 1 character"),
-        ('family = "qwen3"', "family = 1", "key 'template.family' should be 'llama-3.1' or 'qwen3'"),
-        ('family = "qwen3"', 'family = "chatml"', "key 'template.family' should be 'llama-3.1' or 'qwen3'"),
+        (
+            'family = "qwen3"',
+            "family = 1",
+            "key 'template.family' should be 'llama-3.1', 'qwen3', 'rendered' or 'none'",
+        ),
+        (
+            'family = "qwen3"',
+            'family = "chatml"',
+            "key 'template.family' should be 'llama-3.1', 'qwen3', 'rendered' or 'none'",
+        ),
         ("{role}", "", "key 'template.header' has no {role}"),
         ('begin = ""', "", "key 'template.begin' is missing"),
         ('separator = "', 'separator = 1 # "', "key 'template.separator' should be a valid string"),

@@ -39,7 +39,7 @@ def data_of(**rows: Any) -> ReportData:  # noqa: ANN401 - a row's values are of 
         name: []
         for name in (
             "platforms", "summary", "percentiles", "boundness", "kappa_crit", "comparison", "design_questions",
-            "paper_values", "sources", "tokenizers", "rejects", "generations",
+            "paper_values", "load", "fleet", "sources", "tokenizers", "rejects", "generations",
         )
     }  # fmt: skip
     given = {"tokenizer": "llama-3.1", "counting": "text", "models": models, "histograms": {}, "template_tokens": {}}

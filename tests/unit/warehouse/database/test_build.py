@@ -228,7 +228,7 @@ class TestPaperComparison:
         "sessions": 2, "turns": 4, "first_turns": 2, "cached_tokens_sum": 400, "prefill_tokens_sum": 40,
         "output_tokens_sum": None,
         "cached_tokens_mean": 100.0, "prefill_tokens_mean": 10.0, "kappa_ratio_mean": 9.0, "pooled_kappa_ratio": 10.0,
-        "special_token_messages": 0, "is_sample": False,
+        "special_token_messages": 0, "uncounted_parts": 0, "is_sample": False,
     }  # fmt: skip
 
     def compared(self, build: Callable[..., Path], records: int, *, is_sample: bool) -> dict[str, dict[str, Any]]:

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from warehouse.declared import hardware_fields as h
-from warehouse.declared.schema import Field, Table
+from warehouse.declared.schema import Field, Table, Unit
 from warehouse.declared.tables import TABLES
-from warehouse.declared.units import Unit
 from warehouse.errors import ErrorCode
 from warehouse.hardware_rows import names
 from warehouse.hardware_rows.checks import contradiction

@@ -20,6 +20,7 @@ from pipelines.hardware.ratios import fitting_platforms, hardware_tables
 from pipelines.vocab.specs import tokenizer_specs
 from warehouse.declared.hardware_fields import CONFIDENCES
 from warehouse.errors import ErrorCode
+from warehouse.hardware_rows.files import waiting_rows
 from warehouse.hardware_rows.reference_tables import REFERENCE, USER_TABLES
 from warehouse.hardware_rows.rows import FOLDER, load_reference, user_folder, user_rows_identity
 from warehouse.hardware_rows.tokenizer_names import tokenizer_names
@@ -209,7 +210,7 @@ def test_a_file_that_is_not_read_is_told(
     assert main([command, "--home", str(user.parent), *arguments]) == 0
     assert capsys.readouterr().err == (
         f"warning: {user / 'accelerators.toml'} is not read, own rows are CSV files, call it one of models, "
-        "accelerators, links, platforms, headlines, measured, measurements (.csv), or keep it elsewhere\n"
+        "accelerators, links, platforms, headlines, measured, measurements, prices (.csv), or keep it elsewhere\n"
     )
 
 
@@ -292,3 +293,21 @@ def test_rows_that_kappa_adds_keep_the_others(tmp_path: Path) -> None:
     put_rows(user, "measured", [row | {"bf16_flop_per_s": 4e14}], ("accelerator", "link"))
     assert ((user / "measured.csv").readlink(), kept.stat().st_mode & 0o777) == (kept, 0o600)
     assert [row["bf16_flop_per_s"] for row in load_reference("measured", user=user).to_pylist()] == [2e14, 4e14]
+
+
+def test_rows_that_a_run_has_not_found_wait(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tables say so, until a generation notes the same rows; no generation, nothing to wait for."""
+    home, note = user.parent, {"generation": 3, "own_rows": user_rows_identity(user)}
+    assert waiting_rows(home, None) == waiting_rows(home, note) == ""
+    assert "generation 3" in waiting_rows(home, note | {"own_rows": ""})
+    spoil(user, "links", sustained_bytes_per_s=2e10)
+    assert "generation 3" in waiting_rows(home, note)
+    # a home without own rows, and a generation made without any
+    assert waiting_rows(home / "none", {"generation": 3}) == ""
+    made = home / "generations" / "3"
+    made.mkdir(parents=True)
+    (home / "current").symlink_to(made)
+    noted = dict.fromkeys(("warehouse", "report", "content"), "") | {"is_sample": True, "series": []}
+    (made / "generation.json").write_text(json.dumps(note | noted), "utf8")
+    main(["sql", "--home", str(home), "SELECT 1"])
+    assert capsys.readouterr().err.startswith("note: rows in ")

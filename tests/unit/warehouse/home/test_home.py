@@ -210,7 +210,7 @@ class TestPublish:
         files = (DATABASE, "lake/turns/turns.parquet", "report/report.html")
         assert note == {
             "generation": 1, "warehouse": "w1-1", "report": "r1", "content": "c1", "is_sample": False, "series": [],
-            "tables": tables_identity(), "files": {path: [1, sha256] for path in files},
+            "tables": tables_identity(), "own_rows": "", "files": {path: [1, sha256] for path in files},
         }  # fmt: skip
 
     def test_three_are_kept(self, home: Home) -> None:

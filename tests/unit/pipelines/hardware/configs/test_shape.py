@@ -31,7 +31,7 @@ DEEPSEEK = keys(
     "deepseek_v3", 7168, 61, 128, 129280, **LATENT, num_key_value_heads=128, intermediate_size=18432,
     moe_intermediate_size=2048, n_routed_experts=256, num_experts_per_tok=8, n_shared_experts=1,
     first_k_dense_replace=3, moe_layer_freq=1, max_position_embeddings=163840, num_nextn_predict_layers=1,
-    quantization_config={"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
+    quantization_config={"quant_method": "fp8", "fmt": "e4m3"},
 )  # fmt: skip
 CONFIGS = {
     "llama-3.1-70b": keys("llama", 8192, 80, 64, 128256, num_key_value_heads=8, intermediate_size=28672,
@@ -71,6 +71,13 @@ CONFIGS = {
     "gemma-3-27b": {"model_type": "gemma3", "text_config": keys(
         "gemma3_text", 5376, 62, 32, 262208, num_key_value_heads=16, head_dim=128, intermediate_size=21504,
         sliding_window=1024)},
+    # 21 of 78 layers have an indexer
+    "glm-5.2": keys("glm_moe_dsa", 6144, 78, 64, 154880, kv_lora_rank=512, q_lora_rank=2048, qk_nope_head_dim=192,
+                    qk_rope_head_dim=64, v_head_dim=256, num_key_value_heads=64, n_routed_experts=256,
+                    num_experts_per_tok=8, n_shared_experts=1, moe_intermediate_size=2048, intermediate_size=12288,
+                    first_k_dense_replace=3, moe_layer_freq=1, index_n_heads=32, index_head_dim=128, index_topk=2048,
+                    indexer_types=["full"] * 3 + (["shared"] * 3 + ["full"]) * 18 + ["shared"] * 3,
+                    index_topk_freq=4, index_skip_topk_offset=3, max_position_embeddings=1048576),
     "glm-4.5": keys("glm4_moe", 5120, 92, 96, 151552, num_key_value_heads=8, head_dim=128, attention_bias=True,
                     use_qk_norm=True, n_routed_experts=160, num_experts_per_tok=8, n_shared_experts=1,
                     moe_intermediate_size=1536, intermediate_size=12288, first_k_dense_replace=3),
@@ -103,6 +110,15 @@ def test_a_vocabulary_decides_the_tokenizer() -> None:
         assert (row.tokenizer, row.is_tokenizer_proxy) == (tokenizer, is_proxy)
 
 
+def test_layers_that_share_an_indexer() -> None:
+    """21 of 61 layers have keys of their own: 21 x (128 + 4) bytes, and that many fewer parameters."""
+    base = CONFIGS["deepseek-v3.2"]
+    shared = row_of(base | {"indexer_types": ["full"] * 21 + ["shared"] * 40, "index_topk_freq": 4})
+    assert (shared.index_layers, shared.indexer_bytes_per_token) == (21, 21 * 132)
+    # 1,536 x 64 x 128 + 7,168 x (128 + 64) + 2 x 128 a layer
+    assert MODELS["deepseek-v3.2"].total_params - shared.total_params == 40 * 13_959_424  # type: ignore[operator]
+
+
 LLAMA = CONFIGS["llama-3.1-70b"]
 
 
@@ -128,8 +144,7 @@ LLAMA = CONFIGS["llama-3.1-70b"]
         (LLAMA | {"num_key_value_heads": 7}, "kv_heads"),
         (CONFIGS["gpt-oss-120b"] | {"num_experts_per_tok": None, "experts_per_token": None}, "num_experts_per_tok"),
         (DEEPSEEK | {"qk_rope_head_dim": None}, "qk_rope_head_dim"),
-        (DEEPSEEK | {"index_n_heads": 8, "index_head_dim": 128, "index_topk": 64,
-                     "indexer_types": ["full", "shared"]}, "indexer_types"),
+        (CONFIGS["deepseek-v3.2"] | {"indexer_types": ["full", "shared"]}, "indexer_types"),
         ({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}}, "hidden_size"),
     ],
 )  # fmt: skip
@@ -138,6 +153,29 @@ def test_what_cannot_be_understood(config: dict[str, Any] | bytes, words: str) -
     data = config if isinstance(config, bytes) else json.dumps(config).encode()
     with refused(ErrorCode.BAD_CONFIG, words):
         model_of(parse_config(data, "mine"), "mine", "mine", "a test")
+
+
+def test_indexers_follow_from_their_frequency() -> None:
+    """Without `indexer_types` the first three layers have one, then every fourth: 3 + 18 of 78."""
+    config = {key: value for key, value in CONFIGS["glm-5.2"].items() if key != "indexer_types"}
+    assert row_of(config) == row_of(CONFIGS["glm-5.2"])
+    assert row_of(config).index_layers == 21
+
+
+@pytest.mark.parametrize(
+    ("quantised", "dtype"),
+    [
+        (None, None),
+        ({"quant_method": "fp8", "activation_scheme": "dynamic"}, "fp8"),
+        ({"quant_algo": "NVFP4", "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "float"}}}}, "nvfp4"),
+        ({"quant_method": "mxfp4"}, "mxfp4"),
+        ({"config_groups": {"a": {"weights": {"num_bits": 4, "type": "int"}}}}, "int4"),
+        ({"quant_method": "other"}, None),
+    ],
+)  # fmt: skip
+def test_the_served_format(quantised: dict[str, Any] | None, dtype: str | None) -> None:
+    """What quantization_config says of the weights."""
+    assert row_of(LLAMA | {"quantization_config": quantised}).weight_dtype == dtype
 
 
 def test_harmless_keys_change_nothing() -> None:

@@ -1,0 +1,1 @@
+"""`kappa serve-sim`: its options and its text. No simulation here."""

@@ -1,0 +1,1 @@
+"""The time of one iteration of prefill, part by part, out of numbers. No sourced rows, no questions."""

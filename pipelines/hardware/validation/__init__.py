@@ -1,0 +1,1 @@
+"""Predictions beside public measurements, their errors by class, and the fit of the model's numbers. No commands."""

@@ -1,0 +1,1 @@
+"""What a run says: percentiles, shares, limits, the largest rate, energy. No events here."""

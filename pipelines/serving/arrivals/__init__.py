@@ -1,0 +1,1 @@
+"""Arrival times from a log or a rate, and the order in which sessions take turns. No queue here."""

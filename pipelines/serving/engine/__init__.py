@@ -1,0 +1,1 @@
+"""The iteration engine: what is computed, loaded and held in each iteration. No statistics of a run here."""

@@ -1,0 +1,1 @@
+"""Policies: which of the oldest waiting requests is admitted next. No time passes here."""

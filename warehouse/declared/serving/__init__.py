@@ -1,0 +1,1 @@
+"""What turns that meet have as columns and tables, and prices. No model and no machine here."""
