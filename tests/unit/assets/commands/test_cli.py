@@ -39,7 +39,15 @@ COMMANDS = {
     "workloads": own, "add": own, "remove": own, "profile": own,
 }  # fmt: skip
 # What a command needs besides options.
-NEEDED = {"add": ["mine", "file"], "remove": ["mine"], "profile": ["file"], "add-tokenizer": ["mine", "file"]}
+NEEDED = {
+    "add": ["mine", "file"],
+    "remove": ["mine"],
+    "profile": ["file"],
+    "add-tokenizer": ["mine", "file"],
+    "cache": ["mine"],
+}
+# Options that a command needs, with a value each.
+REQUIRED = {"cache": ("--model", "--accelerator"), "calibrate": ("--file",)}
 
 
 @pytest.fixture(scope="session")
@@ -168,7 +176,11 @@ class TestParser:
                 # 1 line that names the option
                 assert (caught.value.code, told.out, told.err.count("\n")) == (2, "", 1), line
                 assert told.err.startswith(f"error: argument {'/'.join(option.option_strings)}, "), line
-            assert build_parser().parse_args([command, *NEEDED.get(command, []), *once]).command == command
+            others = [
+                part for name in REQUIRED.get(command, ()) if name not in option.option_strings for part in (name, "1")
+            ]
+            line = [command, *NEEDED.get(command, []), *others, *once]
+            assert build_parser().parse_args(line).command == command
 
     @pytest.mark.parametrize("line", ["--help", "run --help", "sql --help", "crit --help", "--version"])
     def test_help(self, line: str, capsys: pytest.CaptureFixture[str]) -> None:
