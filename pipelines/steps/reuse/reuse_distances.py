@@ -17,7 +17,7 @@ from pipelines.steps.product_names import reuse_distances_name
 from pipelines.steps.reuse.logged_turns import requests_of
 from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.declared.capacity_tables import LOG_REQUESTS, REUSE_DISTANCES
-from warehouse.declared.fields import HISTORY
+from warehouse.declared.fields import HISTORY, LOGGED
 from warehouse.declared.turn_tables import SERIES
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
@@ -57,7 +57,8 @@ def block_sizes(staging: Staging, turns: Product) -> tuple[int, ...]:
     """
     if turns.meta["reuse"] == HISTORY:
         return TEXT_BLOCKS
-    log = requests_of(staging, turns.meta["workload"])
+    # By `prefix` of texts K is known, not the blocks.
+    log = requests_of(staging, turns.meta["workload"]) if turns.meta["counting"] == LOGGED else None
     return (log.block_tokens,) if log and log.block_tokens else ()
 
 
