@@ -216,7 +216,7 @@ _COMMANDS = {
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
     "add-tokenizer": "assets.commands.tokenizers",
-    "calibrate": "assets.commands.calibrate",
+    "calibrate": "assets.commands.crit.calibrate",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.
 _READ_OWN_ROWS = ("run", "profile", "refresh", "crit", "cache", "serve-sim", "measure", "calibrate")

@@ -137,6 +137,7 @@ def test_the_design_s_options_are_there() -> None:
         "remove": set(),
         "doctor": set(),
         "measure": {"--accelerator", "--link"},
+        "calibrate": {"--file"},
         "": {"--home", "--debug", "--version", "--help"},
     }  # fmt: skip
     found = {
