@@ -68,7 +68,8 @@ COPIED = _figure("copied_bytes", "bytes", "size of one copy; NULL where copies a
 IS_SCORED = Field("is_scored", pa.bool_(), "", "whether its error counts: not of bytes, nor where no formula answers")
 POINT_ORIGIN = Field("origin", pa.string(), "", "source that is left out as a whole when its points are predicted")
 HELD_OUT = Field("held_out", pa.float64(), "of the metric", "predicted by numbers fitted without its origin",
-                 minimum=p.MEASURED_VALUE.low, maximum=p.MEASURED_VALUE.high, why_bounds=p.MEASURED_VALUE.why)  # fmt: skip
+                 minimum=p.MEASURED_VALUE.low, maximum=p.MEASURED_VALUE.high,
+                 why_bounds=p.MEASURED_VALUE.why)  # fmt: skip
 
 PREDICTED = Field("predicted", pa.float64(), "of the metric", "by the model with its default numbers; NULL where no "
                   "formula answers", nullable=True, minimum=0)  # fmt: skip
