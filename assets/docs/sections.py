@@ -9,6 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+_POINTS = (
+    "| point | class | model | accelerator | GPUs | K | T | quantity | measured | predicted / measured | held out "
+    "| source |"
+)
+
 
 def with_sections(text: str) -> str:
     """Return the page with its generated sections replaced; each is between `<!-- name -->` and `<!-- end -->`."""
@@ -68,7 +73,7 @@ def errors() -> str:
         for column in ("factor", "held_out_factor"):
             values = [row[column] for row in rows]
             cells += [math.exp(sum(map(math.log, values)) / len(values)), max(values)]
-        lines.append(f"| {name} | {len(rows)} | {' | '.join(map(number, cells))} |")
+        lines.append(f"| {name} | {len(rows)} | {' | '.join(number(cell) for cell in cells)} |")
     counts = {(column, limit): sum(row[column] <= limit for row in scored)
               for column in ("factor", "held_out_factor") for limit in (1.5, 2.0)}  # fmt: skip
     ours, held = ([counts[column, limit] for limit in (1.5, 2.0)] for column in ("factor", "held_out_factor"))
@@ -85,10 +90,7 @@ def points() -> str:
     from warehouse.declared.formats import number  # noqa: PLC0415
 
     lines = [
-        (
-            "| point | class | model | accelerator | GPUs | K | T | quantity | measured | predicted / measured "
-            "| held out | source |"
-        ),
+        _POINTS,
         "|---|---|---|---|---:|---:|---:|---|---:|---:|---:|---|",
     ]
     for row in _validation():

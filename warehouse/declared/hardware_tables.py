@@ -123,13 +123,13 @@ BOUNDNESS = Table(
         f.POH_P50,
         f.POH_P90,
         f.POH_P99,
-        h.GPUS,
-        h.WEIGHT_DTYPE,
-        h.COMPUTE_DTYPE,
         replace(
             h.IS_TOKENIZER_PROXY,
             description="the model's own vocabulary is another one than that of the counts, or the log has the counts",
         ),
+        h.GPUS,
+        h.WEIGHT_DTYPE,
+        h.COMPUTE_DTYPE,
     ),
     partition_by=SERIES,
 )
