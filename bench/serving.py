@@ -1,6 +1,6 @@
 """How long 720,000 turns take on one core, by policy and decode, with a quiet link and an overloaded one.
 
-`python bench/serving.py [TURNS]` prints a row a run: CPU seconds, iterations, rejects, and memory at its highest.
+`python -m bench.serving [TURNS]` prints a row a run: CPU seconds, iterations, rejects, and memory at its highest.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def profile(
     asked = {"home": str(place.path), "source": os.fspath(source), "name": name, "format": format}
     request = json.dumps(asked | {"fields": dict(fields or {})})
     # The graph runs in a process of its own: Dagster sets up logging and signals for all of one.
-    command = [sys.executable, "-m", "assets.commands.profiling", request]
+    command = [sys.executable, "-m", "assets.commands.own.profiling", request]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - ours
     answer = json.loads(done.stdout.splitlines()[-1]) if done.stdout else {}
     if "name" not in answer:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from assets import interrupts
 from assets.commands.cache.options import add_cache_options
 from assets.commands.crit.options import add_crit_options
-from assets.commands.own_options import add_own_options
+from assets.commands.own.options import add_own_options
 from assets.commands.parser import OneLineParser
 from assets.commands.serving.options import add_serve_options
 from warehouse.errors import ErrorCode, KappaError, UsageError, write_code
@@ -208,14 +208,14 @@ _COMMANDS = {
     "run": "assets.commands.running",
     "refresh": "assets.commands.running",
     "report": "assets.commands.running",
-    **dict.fromkeys(("add", "profile", "workloads", "remove"), "assets.commands.own"),
+    **dict.fromkeys(("add", "profile", "workloads", "remove"), "assets.commands.own.command"),
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
     "cache": "assets.commands.cache.command",
     "serve-sim": "assets.commands.serving.command",
     "doctor": "assets.commands.doctor",
     "measure": "assets.commands.measure",
-    "add-tokenizer": "assets.commands.tokenizers",
+    "add-tokenizer": "assets.commands.own.tokenizers",
     "calibrate": "assets.commands.calibrate",
 }
 # These commands use a user's own rows. `kappa doctor` lists ignored files itself.

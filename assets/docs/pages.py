@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from assets.commands.cli import build_parser
-from assets.docs.dictionary import dictionary
 from assets.docs.sections import with_sections
+from assets.graph.dictionary import dictionary
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode
 

@@ -9,6 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+_POINTS = (
+    "| point | class | model | accelerator | GPUs | K | T | quantity | measured | predicted / measured | held out "
+    "| source |"
+)
+
 
 def with_sections(text: str) -> str:
     """Return the page with its generated sections replaced; each is between `<!-- name -->` and `<!-- end -->`."""
@@ -68,7 +73,7 @@ def errors() -> str:
         for column in ("factor", "held_out_factor"):
             values = [row[column] for row in rows]
             cells += [math.exp(sum(map(math.log, values)) / len(values)), max(values)]
-        lines.append(f"| {name} | {len(rows)} | {' | '.join(f'{cell:.2f}' for cell in cells)} |")
+        lines.append(f"| {name} | {len(rows)} | {' | '.join(number(cell) for cell in cells)} |")
     counts = {(column, limit): sum(row[column] <= limit for row in scored)
               for column in ("factor", "held_out_factor") for limit in (1.5, 2.0)}  # fmt: skip
     ours, held = ([counts[column, limit] for limit in (1.5, 2.0)] for column in ("factor", "held_out_factor"))
@@ -85,12 +90,11 @@ def points() -> str:
     from warehouse.declared.formats import number  # noqa: PLC0415
 
     lines = [
-        "| point | class | model | accelerator | GPUs | K | T | quantity | measured | predicted / measured "
-        "| held out | source |",
+        _POINTS,
         "|---|---|---|---|---:|---:|---:|---|---:|---:|---:|---|",
     ]
     for row in _validation():
-        ratios = [f"{row[name] / row['measured']:.2f}" if row[name] is not None else "-"
+        ratios = [number(row[name] / row["measured"]) if row[name] is not None else "-"
                   for name in ("predicted", "held_out")]  # fmt: skip
         about = (row["point"], row["error_class"], row["model"] or "-", row["accelerator"] or "-")
         counts = (number(row[name]) for name in ("gpus", "cached_tokens", "new_tokens"))

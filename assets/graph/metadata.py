@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from assets.docs.dictionary import dictionary
+from assets.graph.dictionary import dictionary
 from reports.markdown import escape
 from warehouse.checks.tables import Violation, counted
 from warehouse.declared.formats import raw

@@ -14,9 +14,9 @@ from pipelines.steps.chat_turns import count_chat_turns
 from pipelines.steps.conversations import read_conversations
 from pipelines.steps.counts import count_tokens
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file
-from pipelines.steps.logged_turns import logged_turns
-from pipelines.steps.prefix.requested import derive_requested_turns
-from pipelines.steps.prefix.turns import derive_prefix_turns
+from pipelines.steps.reuse.logged_turns import logged_turns
+from pipelines.steps.reuse.prefix_turns import derive_prefix_turns
+from pipelines.steps.reuse.requested import derive_requested_turns
 from pipelines.steps.text_turns import derive_turns
 from pipelines.steps.turn_products import TURNS_FILE
 from pipelines.vocab.specs import TokenizerSpec

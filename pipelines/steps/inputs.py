@@ -39,16 +39,16 @@ _ROWS = "warehouse/reference/*.csv"
 _WRITTEN = "warehouse.home.lake:write_table"
 _HARDWARE = Step(("pipelines.steps.makers.hardware:hardware", _WRITTEN), (_ROWS,))
 _CAPACITY = Step(
-    ("pipelines.steps.makers.capacity:of_series", "pipelines.steps.reuse_distances:measure_reuse", _WRITTEN)
+    ("pipelines.steps.makers.capacity:of_series", "pipelines.steps.reuse.reuse_distances:measure_reuse", _WRITTEN)
 )
 STEPS = {
     "conversations": Step(("pipelines.steps.conversations:read_conversations",)),
     "counts": Step(("pipelines.steps.counts:count_tokens",)),
     "text": Step(("pipelines.steps.text_turns:derive_turns",)),
     "chat": Step(("pipelines.steps.chat_turns:count_chat_turns",)),
-    "prefix": Step(("pipelines.steps.prefix.turns:derive_prefix_turns",)),
-    "requested": Step(("pipelines.steps.prefix.requested:derive_requested_turns",)),
-    "logged": Step(("pipelines.steps.logged_turns:logged_turns",)),
+    "prefix": Step(("pipelines.steps.reuse.prefix_turns:derive_prefix_turns",)),
+    "logged": Step(("pipelines.steps.reuse.logged_turns:logged_turns",)),
+    "requested": Step(("pipelines.steps.reuse.requested:derive_requested_turns",)),
     "sources": Step(("pipelines.steps.makers.origins:sources", _WRITTEN)),
     "tokenizers": Step(("pipelines.steps.makers.origins:tokenizers", _WRITTEN)),
     "rejects": Step(("pipelines.steps.makers.origins:rejects", _WRITTEN)),
@@ -65,7 +65,7 @@ STEPS = {
     "published": Step(("pipelines.steps.makers.hardware:published", _WRITTEN), ("warehouse/reference/published.csv",)),
     "boundness": Step(("pipelines.steps.makers.limits:boundness_rows", _WRITTEN), (_ROWS,)),
     "design_questions": Step(("pipelines.steps.makers.limits:design_question_rows", _WRITTEN), (_ROWS,)),
-    "measured_reuse": Step(("pipelines.steps.reuse_distances:measure_reuse",)),
+    "measured_reuse": Step(("pipelines.steps.reuse.reuse_distances:measure_reuse",)),
     **dict.fromkeys(
         ("capacity", "cache_policies", "reuse_times", "top_prefixes", "log_requests", "reuse_distances"), _CAPACITY
     ),

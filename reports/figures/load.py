@@ -70,5 +70,5 @@ def caption(data: ReportData) -> str:
     return (
         "p90 of TTFT over the request rate as a line, p50 to p99 as a band; a marker where link, compute or memory "
         f"limits. {platform(data)}, the least GPUs that hold weights and cache, Poisson arrivals, first come first "
-        "served, loads beside computing, sessions interleaved 16 at a time; other platforms are in the table load."
+        "served, loads beside computing, sessions interleaved 16 at a time; kappa serve-sim takes other platforms."
     )

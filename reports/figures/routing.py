@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reports.data import ReportData, Row, platform_of
 from reports.figures import style
+from warehouse.declared.formats import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +37,9 @@ def draw(data: ReportData) -> Figure:
 
 
 def shown(data: ReportData) -> list[Row]:
-    """Return the rows of the first workload."""
-    first = min((row["workload"] for row in data.fleet), default="")
+    """Return the rows of the workload whose turns are of the most classes."""
+    names = [str(row["workload"]) for row in data.fleet]
+    first = max(sorted(set(names)), key=names.count, default="")
     return [row for row in data.fleet if row["workload"] == first]
 
 
@@ -64,7 +66,7 @@ def _legend(figure: Figure, colours: dict[str, str]) -> None:
 def caption(data: ReportData) -> str:
     """Return the caption: what is drawn, and the prices."""
     costs = {row["model"]: float(row["usd_per_million_turns"]) for row in shown(data)}
-    told = ", ".join(f"{model} {usd:,.0f}" for model, usd in costs.items())
+    told = ", ".join(f"{model} {number(usd)}" for model, usd in costs.items())
     return (
         "A square is a class of turns, its colour the machine that serves it, its size the share that this machine "
         f"serves. Prices are those of prices.csv; USD a million turns: {told}."

@@ -129,6 +129,7 @@ def test_the_design_s_options_are_there() -> None:
         "crit": {"--model", "--accelerator", "--link", "--basis", "--bandwidth", "--kv-dtype", "--tensor-parallel"},
         "cache": {"--model", "--accelerator", "--link", "--tier", "--kv-dtype", "--format", "--output"},
         "serve-sim": {"--workload", "--rate", "--policy", "--arrivals", "--slo", "--seeds", "--fleet", "--price"},
+        "calibrate": {"--file"},
         "report": {"--open"},
         "add": {"--dry-run", "--format", "--field", "--no-keep-text"},
         "profile": {"--name", "--tokenizer", "--format", "--field", "--no-keep-text"},

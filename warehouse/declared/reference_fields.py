@@ -40,7 +40,8 @@ TRUST = Field(
     values=("good", "fair", "lower bound", "weak", "order", "one machine", "measured", "assumed"),
 )  # fmt: skip
 IS_IDENTIFIABLE = Field("is_identifiable", pa.bool_(), "", "whether the measurements settle it within a factor of 1.5")
-POINTS = Field("points", pa.int64(), "1", "measurements that it was fitted on", minimum=1)
+POINTS = Field("points", pa.int64(), "1", "measurements that it was fitted on", minimum=p.POINTS.low,
+               maximum=p.POINTS.high, why_bounds=p.POINTS.why)  # fmt: skip
 
 # The classes of error: what an answer's band is taken from. Bytes are counts; the others have no formula here.
 ERROR_CLASSES = (
@@ -56,14 +57,19 @@ ERROR_CLASS = Field("error_class", pa.string(), "", "what was measured, as error
 POINT_QUANTITY = Field("quantity", pa.string(), "", "the measured quantity; units are in the names", values=QUANTITIES)
 MEASURED_AT = Field("measured", pa.float64(), "of the metric", "the measured value", minimum=p.MEASURED_VALUE.low,
                     maximum=p.MEASURED_VALUE.high, why_bounds=p.MEASURED_VALUE.why)  # fmt: skip
-POINT_GPUS = Field("gpus", pa.int64(), "1", "GPUs that shared the model", nullable=True, minimum=1)
-POINT_CACHED = Field("cached_tokens", pa.int64(), "tokens", "K; NULL where there is none", nullable=True, minimum=0)
-POINT_NEW = Field("new_tokens", pa.int64(), "tokens", "T; NULL where it plays no part", nullable=True, minimum=1)
+POINT_GPUS = Field("gpus", pa.int64(), "1", "GPUs that shared the model", nullable=True, minimum=p.GPUS.low,
+                   maximum=p.GPUS.high, why_bounds=p.GPUS.why)  # fmt: skip
+POINT_CACHED = Field("cached_tokens", pa.int64(), "tokens", "K; NULL where there is none", nullable=True, minimum=0,
+                     maximum=p.TOKENS.high, why_bounds=p.TOKENS.why)  # fmt: skip
+POINT_NEW = Field("new_tokens", pa.int64(), "tokens", "T; NULL where it plays no part", nullable=True, minimum=1,
+                  maximum=p.TOKENS.high, why_bounds=p.TOKENS.why)  # fmt: skip
 POINT_RATE = _figure("bytes_per_s", "bytes/s", "link of one GPU as the prediction takes it", p.LINK_RATE)
 COPIED = _figure("copied_bytes", "bytes", "size of one copy; NULL where copies are large", p.SIZE)
 IS_SCORED = Field("is_scored", pa.bool_(), "", "whether its error counts: not of bytes, nor where no formula answers")
 POINT_ORIGIN = Field("origin", pa.string(), "", "source that is left out as a whole when its points are predicted")
-HELD_OUT = Field("held_out", pa.float64(), "of the metric", "predicted by numbers fitted without its origin", minimum=0)
+HELD_OUT = Field("held_out", pa.float64(), "of the metric", "predicted by numbers fitted without its origin",
+                 minimum=p.MEASURED_VALUE.low, maximum=p.MEASURED_VALUE.high,
+                 why_bounds=p.MEASURED_VALUE.why)  # fmt: skip
 
 PREDICTED = Field("predicted", pa.float64(), "of the metric", "by the model with its default numbers; NULL where no "
                   "formula answers", nullable=True, minimum=0)  # fmt: skip

@@ -29,7 +29,7 @@ def kv_token_bytes(marginal_kv_bytes: float, kv_dtype: str) -> float:
 def blocks_in(bytes: Value, block_tokens: float, token_bytes: float) -> Value:  # noqa: A002 - the unit is the name
     """Return how many whole blocks fit into so many bytes: floor(bytes / (block x bytes of a token)).
 
-    Source: derivation.
+    Source: derivation: a block is block x bytes of a token, and only whole blocks are kept.
 
     >>> blocks_in(1e9, 16, 131072.0)
     476.0

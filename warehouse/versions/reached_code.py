@@ -24,6 +24,7 @@ _HOME = (
     "publishing", "staging",
 )  # fmt: skip
 SILENT = {
+    "pipelines.hardware.configs.naming",
     "pipelines.io.progress", "pipelines.steps.forgetting", "pipelines.steps.inputs",
     "pipelines.steps.product_names", "pipelines.workloads.known", "warehouse.errors", "warehouse.masking",
     "warehouse.versions.installed", "warehouse.versions.reached_code",

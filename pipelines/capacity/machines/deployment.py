@@ -6,15 +6,9 @@ from dataclasses import dataclass
 
 from pipelines.hardware.costs import held_bytes
 from pipelines.hardware.entities import Accelerator, Model
+from pipelines.hardware.served import Serving, fitted
 from warehouse.formulas.cache_size import blocks_in
 from warehouse.formulas.kv_bytes import kv_share_of_gpu
-
-# Share of its memory that an engine uses, and what it keeps there for activations and graphs; a pool below the least
-# share serves no load. Source: LMCache issue 1241, two RTX 4090: 19,232 and 83,497 tokens where 18,144 and 87,584 were
-# measured.
-USED_SHARE, RESERVED_BYTES, LEAST_POOL_SHARE = 0.9, 3.5e9, 0.09
-WEIGHT_BYTES = 2.0
-MOST_GPUS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +39,7 @@ class Deployment:
 def deployment(model: Model, accelerator: Accelerator, kv_dtype: str, gpus: int | None = None) -> Deployment | None:
     """Return a model on the fewest accelerators that hold its weights and a pool; None where its size is unknown.
 
-    The fewest of 1, 2, 4, ... that divide the heads and leave a pool of at least 9 % of the memory, after weights in
-    bf16, which are shared, and 3.5 GB for activations, of the 90 % that an engine uses.
+    Weights are in the format that the model is served in; see `pipelines.hardware.deployment.fitting`.
 
     Args:
         model: Its sourced row.
@@ -55,16 +48,8 @@ def deployment(model: Model, accelerator: Accelerator, kv_dtype: str, gpus: int 
         gpus: Accelerators to take instead; the pool may then be 0.
     """
     per_token, _ = held_bytes(model, kv_dtype)
-    if model.total_params is None or per_token <= 0:
+    found = fitted(accelerator, model, Serving(gpus=gpus))
+    if found is None or per_token <= 0 or not (found.fits or gpus):
         return None
-    weights, memory = model.total_params * WEIGHT_BYTES, accelerator.hbm_bytes
-
-    def pool(count: int) -> float:
-        return USED_SHARE * memory - RESERVED_BYTES - weights / count
-
-    fits = [2**power for power in range(MOST_GPUS.bit_length()) if model.heads % 2**power == 0]
-    count = gpus or next((one for one in fits if pool(one) >= LEAST_POOL_SHARE * memory), None)
-    if count is None:
-        return None
-    on_each = per_token * kv_share_of_gpu(count, model.kv_heads)
-    return Deployment(count, max(pool(count), 0.0), on_each, per_token)
+    on_each = per_token * kv_share_of_gpu(found.gpus, model.kv_heads)
+    return Deployment(found.gpus, max(found.pool_bytes, 0.0), on_each, per_token)

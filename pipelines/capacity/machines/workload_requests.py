@@ -20,6 +20,7 @@ from pipelines.hardware.questions.names import known_name
 from warehouse.database.engine import fetch, read_only
 from warehouse.declared.capacity_tables import LOG_ORDER
 from warehouse.declared.fields import HISTORY, LOGGED, PREFIX
+from warehouse.declared.turn_tables import SERIES
 from warehouse.errors import ErrorCode, KappaError
 
 Ask: TypeAlias = Callable[[str, dict[str, object]], pa.Table]
@@ -54,11 +55,14 @@ def read_requests(database: Path, question: CacheQuestion, tokenizer: str) -> Se
         KappaError: the warehouse lacks the workload, or knows no blocks of it.
     """
     with read_only(database) as connection:
+        logs = fetch(connection, "SELECT DISTINCT workload, tokenizer, counting, reuse FROM log_requests").to_pylist()
         rows = fetch(
             connection, "SELECT DISTINCT workload, tokenizer, counting, reuse, is_sample FROM summary"
         ).to_pylist()
         workload = known_name("workload", question.workload, {row["workload"] for row in rows})
-        found = _chosen([row for row in rows if row["workload"] == workload], question, tokenizer)
+        found = _chosen(
+            [row for row in rows if row["workload"] == workload and _is_known(row, logs)], question, tokenizer
+        )
         if found is None:
             raise _nothing(workload, question, tokenizer)
         series = (workload, found["tokenizer"], found["counting"], found["reuse"])
@@ -110,6 +114,11 @@ def _chosen(rows: list[dict[str, Any]], question: CacheQuestion, tokenizer: str)
     ]
     preference = (LOGGED, "text", "chat")
     return min(fits, key=lambda row: (row["reuse"] != PREFIX, preference.index(row["counting"])), default=None)
+
+
+def _is_known(row: dict[str, Any], logs: list[dict[str, Any]]) -> bool:
+    """Return whether the blocks of a series are known: places in a session, or identities of a log."""
+    return row["reuse"] == HISTORY or {name: row[name] for name in SERIES} in logs
 
 
 def _nothing(workload: str, question: CacheQuestion, tokenizer: str) -> KappaError:

@@ -9,6 +9,7 @@ from pipelines.hardware.entities import Model, OnPlatform
 from pipelines.hardware.machines import Sources, named
 from pipelines.hardware.served import Served
 from pipelines.hardware.validation.bands import Bands, bands_of
+from warehouse.declared.formats import quantity
 from warehouse.formulas import kappa
 
 WHOLE_LAYERS = "no hybrid cache manager: the cache of every layer is stored and loaded whole, windows too"
@@ -43,7 +44,7 @@ def deployment_caveats(model: Model, platform: OnPlatform, served: Served, mla_a
     if served.fit and not served.fit.fits:
         found.append(
             f"{model.model} in {served.weight_dtype} does not fit on {served.gpus:,} of {platform.accelerator}: "
-            f"{max(served.fit.pool_bytes, 0) / 1e9:,.1f} GB a GPU are left for the KV pool"
+            f"{quantity(max(served.fit.pool_bytes, 0.0), 'B')} a GPU are left for the KV pool"
         )
     spanned = nodes(platform.accelerator, served.gpus)
     if platform.basis != "paper" and spanned > 1:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
+from warehouse.declared.formats import number
 from warehouse.hardware_rows.rows import load_reference
 
 WORDS = {
@@ -71,4 +72,4 @@ def bands_of(*, is_moe: bool, is_c2c: bool, is_small: bool, is_over_nodes: bool)
 
 
 def _words(name: str, band: ClassBand) -> str:
-    return f"{WORDS[name]}: within {math.ceil(band.worst * 10 - 1e-9) / 10:.1f} in {band.points} points"
+    return f"{WORDS[name]}: within {number(math.ceil(band.worst * 10 - 1e-9) / 10)} in {band.points} points"

@@ -82,7 +82,6 @@ def chosen(question: ServeQuestion, sources: Sources) -> Iterator[tuple[KappaCri
     sources = replace(sources, sustained_fraction=question.sustained_fraction)
     asked = settled(question.crit(), sources)
     for row in chosen_rows(asked, sources):
-        accelerator = named(sources.accelerators, row.accelerator)
         gpus = question.tensor_parallel
         settings = {s.cost_model: s for _, s in settings_of(replace(asked, tensor_parallel=gpus), sources, row)}
         fullest = next((settings[name] for name in COST_MODELS if name in settings), None)

@@ -120,7 +120,8 @@ def jain_index(shares: Floats) -> float:
     >>> round(jain_index(np.array([1, 1, 0.5, 0.25])), 4)
     0.8176
     """
-    return float(shares.sum() ** 2 / (len(shares) * (shares**2).sum()))
+    # Equal shares can round to more than 1.
+    return min(float(shares.sum() ** 2 / (len(shares) * (shares**2).sum())), 1.0)
 
 
 def _parts(outcome: Outcome, is_counted: npt.NDArray[np.bool_]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from itertools import groupby
 from pipelines.serving.answers.answer import FleetAnswer, ServeAnswer
 from pipelines.serving.answers.question import ServeQuestion
 from pipelines.serving.fleet.classes import CACHED_BINS, NEW_BINS
+from warehouse.declared.formats import number, percent
 
 
 def legend(question: ServeQuestion, answers: Sequence[ServeAnswer]) -> list[str]:
@@ -40,18 +41,18 @@ def routing_words(answers: Sequence[FleetAnswer]) -> list[str]:
 
 def _of_model(model: str, rows: list[FleetAnswer]) -> Iterable[str]:
     first = rows[0]
-    yield f"{model}, {first.loading} loading: {first.usd_per_million_turns:,.2f} USD a million turns"
+    yield f"{model}, {first.loading} loading: {number(first.usd_per_million_turns)} USD a million turns"
     for name, mine in groupby(sorted(rows, key=_machine), _machine):
         parts = [*mine]
         shadow = parts[0].shadow_usd_per_hour
-        saves = f"; an hour more would save {shadow:,.2f} USD" if shadow else ""
-        yield f"  {name} ({parts[0].machine_hours:.4g} h{saves}) serves {_classes(parts)}"
+        saves = f"; an hour more would save {number(shadow)} USD" if shadow else ""
+        yield f"  {name} ({number(parts[0].machine_hours)} h{saves}) serves {_classes(parts)}"
     if first.routing_kappa is not None:
-        yield f"  rule: turns with kappa_ratio above {first.routing_kappa:.4g} to the machine with the faster link"
+        yield f"  rule: turns with kappa_ratio above {number(first.routing_kappa)} to the machine with the faster link"
     single, robin = first.best_single_usd_per_million_turns, first.round_robin_usd_per_million_turns
-    alone = "none has the hours" if single is None else f"{first.best_single}, {single:,.2f} USD"
+    alone = "none has the hours" if single is None else f"{first.best_single}, {number(single)} USD"
     yield f"  best single machine: {alone}"
-    yield f"  round robin: {'hours lack' if robin is None else f'{robin:,.2f} USD'}"
+    yield f"  round robin: {'hours lack' if robin is None else f'{number(robin)} USD'}"
     when = f", {first.price_retrieved}" if first.price_retrieved else ""
     yield f"  prices: {first.price_source}{when}"
 
@@ -84,4 +85,4 @@ def _bin(least: int, bins: Sequence[int]) -> str:
 
 
 def _part(share: float) -> str:
-    return "" if share == 1 else f" ({share:.1%} of them)"
+    return "" if share == 1 else f" ({percent(share)} of them)"

@@ -43,7 +43,10 @@ class Served:
 
 
 def served(setting: Setting, cached_tokens: Ints, new_tokens: Ints) -> Served:
-    """Return the times of turns; x and c are those of `kappa crit`.
+    """Return the times of turns. x is that of `kappa crit`, c the iteration of a turn that is alone.
+
+    c is max(FLOP seconds, weights read), as an iteration of the engine is; `kappa crit` adds the longer of both of each
+    part of prefill, which is up to some per cent more.
 
     Args:
         setting: Model, machine and a cost model that is known for it.
@@ -52,8 +55,18 @@ def served(setting: Setting, cached_tokens: Ints, new_tokens: Ints) -> Served:
     """
     cached, new = cached_tokens.astype(np.float64), new_tokens.astype(np.float64)
     load = np.asarray(setting.transfer_s(cached), dtype=np.float64)
-    compute = np.asarray(setting.compute_s(cached, new), dtype=np.float64)
-    return Served(setting, load, compute, _work(setting, cached, new))
+    work = _work(setting, cached, new)
+    compute = work.whole_s
+    if setting.cost_model == "full":
+        compute = np.maximum(compute, _each(work.weights_s, new_tokens))
+    return Served(setting, load, compute, work)
+
+
+def _each(seconds: Callable[[int], float], tokens: Ints) -> Floats:
+    """Return a time of each number of tokens, worked out once for equal ones."""
+    numbers, places = np.unique(tokens, return_inverse=True)
+    times: Floats = np.array([seconds(number) for number in numbers.tolist()])[places]
+    return times
 
 
 def _work(setting: Setting, cached: Floats, new: Floats) -> Work:

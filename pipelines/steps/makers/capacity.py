@@ -11,7 +11,7 @@ from pipelines.capacity.machines.tier_rows import Machines, machines_of, tier_ro
 from pipelines.capacity.tables import SHOWN_SESSIONS
 from pipelines.hardware.machines import read_sources
 from pipelines.steps.makers.hardware import user_rows
-from pipelines.steps.reuse_distances import block_sizes, measure_reuse, served
+from pipelines.steps.reuse.reuse_distances import block_sizes, measure_reuse, served
 from pipelines.steps.series import some
 from warehouse.declared.capacity_tables import (
     CACHE_POLICIES,

@@ -18,9 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.commands import cli, doctor, measure, own, querying, running
+from assets.commands import calibrate, cli, doctor, measure, querying, running
+from assets.commands.cache import command as cache
 from assets.commands.cli import build_parser, main, readable
 from assets.commands.crit import command as crit
+from assets.commands.own import command as own
+from assets.commands.own import tokenizers
+from assets.commands.serving import command as serving
 from warehouse.database.build import build_database
 from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode, KappaError
@@ -31,10 +35,19 @@ from warehouse.versions.installed import package_version
 ROOT = Path(__file__).parents[4]
 COMMANDS = {
     "run": running, "refresh": running, "report": running, "sql": querying, "crit": crit, "doctor": doctor,
-    "measure": measure, "workloads": own, "add": own, "remove": own, "profile": own,
+    "measure": measure, "calibrate": calibrate, "cache": cache, "serve-sim": serving, "add-tokenizer": tokenizers,
+    "workloads": own, "add": own, "remove": own, "profile": own,
 }  # fmt: skip
 # What a command needs besides options.
-NEEDED = {"add": ["mine", "file"], "remove": ["mine"], "profile": ["file"]}
+NEEDED = {
+    "add": ["mine", "file"],
+    "remove": ["mine"],
+    "profile": ["file"],
+    "add-tokenizer": ["mine", "file"],
+    "cache": ["mine"],
+}
+# Options that a command needs, with a value each.
+REQUIRED = {"cache": ("--model", "--accelerator"), "calibrate": ("--file",)}
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +100,7 @@ class TestParser:
     def test_commands(self) -> None:
         """Every command with its module."""
         assert {name: module.__name__ for name, module in COMMANDS.items()} == cli._COMMANDS
-        assert all(callable(getattr(module, name)) for name, module in COMMANDS.items())
+        assert all(callable(getattr(module, name.replace("-", "_"))) for name, module in COMMANDS.items())
 
     @pytest.mark.parametrize(
         ("line", "expected"),
@@ -163,7 +176,11 @@ class TestParser:
                 # 1 line that names the option
                 assert (caught.value.code, told.out, told.err.count("\n")) == (2, "", 1), line
                 assert told.err.startswith(f"error: argument {'/'.join(option.option_strings)}, "), line
-            assert build_parser().parse_args([command, *NEEDED.get(command, []), *once]).command == command
+            others = [
+                part for name in REQUIRED.get(command, ()) if name not in option.option_strings for part in (name, "1")
+            ]
+            line = [command, *NEEDED.get(command, []), *others, *once]
+            assert build_parser().parse_args(line).command == command
 
     @pytest.mark.parametrize("line", ["--help", "run --help", "sql --help", "crit --help", "--version"])
     def test_help(self, line: str, capsys: pytest.CaptureFixture[str]) -> None:

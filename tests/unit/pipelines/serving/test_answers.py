@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from serving_cases import requests, run
 
-from pipelines.hardware import costs
-from pipelines.hardware.machines import machine_of, read_sources
+from pipelines.hardware.machines import read_sources
 from pipelines.hardware.what_if import Setting
+from pipelines.serving.answers.answering import chosen
 from pipelines.serving.answers.goodput import goodput_per_s, interval
 from pipelines.serving.answers.question import ServeQuestion, check
 from pipelines.serving.answers.summary import jain_index, summary
@@ -22,7 +22,7 @@ from pipelines.serving.arrivals.times import poisson, stretched
 from pipelines.serving.engine.requests import Limits
 from pipelines.serving.engine.run import simulate
 from pipelines.serving.line.ttft import line
-from pipelines.serving.machines.served import capped, least_gpus, pool_of, served
+from pipelines.serving.machines.served import capped, served
 from pipelines.serving.policies.spec import PolicySpec
 from warehouse.errors import ErrorCode, KappaError, UsageError
 
@@ -31,9 +31,11 @@ SOURCES = read_sources()
 
 def setting(model: str = "llama-3.1-70b", gpus: int = 4, cost_model: str = "full") -> Setting:
     """Return a model on H100s over PCIe 5."""
-    platform = next(p for p in SOURCES.platforms if (p.accelerator, p.link) == ("h100-sxm", "pcie5-x16"))
-    machine = machine_of(SOURCES, platform, SOURCES.models[model])
-    return Setting(SOURCES.models[model], costs.share_between(machine, gpus), "bf16", cost_model)
+    asked = ServeQuestion(
+        model=model, accelerator="h100-sxm", link="pcie5-x16", basis="physical", workload="any",
+        tensor_parallel=gpus, cost_model=cost_model,
+    )  # fmt: skip
+    return next(setting for _, setting in chosen(asked, SOURCES))
 
 
 def test_a_run_in_figures() -> None:
@@ -58,6 +60,8 @@ def test_a_run_in_figures() -> None:
 def test_jain_by_hand() -> None:
     """(1 + 1 + 0.5 + 0.25)^2 / (4 (1 + 1 + 0.25 + 0.0625)) = 7.5625 / 9.25."""
     assert jain_index(np.array([1, 1, 0.5, 0.25])) == pytest.approx(7.5625 / 9.25)
+    # Equal shares round to more than 1 for 11 of these 300 numbers of turns.
+    assert max(jain_index(np.full(n, 0.1)) for n in range(1, 301)) == 1
 
 
 def test_goodput_of_mm1() -> None:
@@ -119,7 +123,7 @@ def test_turns_are_interleaved_and_rounded() -> None:
 
 
 @pytest.mark.parametrize("model", ["llama-3.1-70b", "qwen3-30b-a3b", "deepseek-v3"])
-def test_alone_a_turn_takes_the_time_of_kappa_crit(model: str) -> None:
+def test_alone_a_turn_takes_x_and_c(model: str) -> None:
     """At rate 0 TTFT is x + c, for dense models, mixtures and latents; in chunks it is longer by reads of weights."""
     cached, new = np.array([0, 1000, 50_000]), np.array([3000, 16, 500])
     times = served(setting(model, 8), cached, new)
@@ -139,17 +143,8 @@ def test_decoding_in_one_go_is_decoding_by_iteration() -> None:
         one, of_one = work.decode_s([100 + step, 200 + step], 1)
         assert flop[step] == pytest.approx(one[0])
         assert read[step] == pytest.approx(of_one[0])
-    # 80 layers x 8 heads x 2 x 128 x 2 bytes = 327,680 a token, of 300 tokens, at four times 3.35 TB/s
-    assert read[0] == pytest.approx(300 * 327_680 / (4 * 3.35e12))
-
-
-def test_pool_and_gpus() -> None:
-    """70B: 141.1 GB of weights; two of 80 GB leave 72 - 70.55 GB, less than 9 %; four leave 36.72 GB."""
-    h100 = SOURCES.accelerators["h100-sxm"]
-    assert least_gpus(SOURCES.models["llama-3.1-70b"], h100) == 4
-    assert least_gpus(SOURCES.models["llama-3.1-8b"], h100) == 1
-    free = 0.9 * h100.hbm_bytes - 2 * 70_553_706_496 / 4
-    assert pool_of(setting(), h100) == int(free / (327_680 / 4))
+    # the keys and values of 300 tokens, and 302 an iteration later
+    assert read[1] / read[0] == pytest.approx(302 / 300)
 
 
 def test_a_power_cap_slows_computing_alone() -> None:
@@ -158,7 +153,8 @@ def test_a_power_cap_slows_computing_alone() -> None:
     cached, new = np.array([1000]), np.array([8000])
     free, slow = (served(s, cached, new) for s in (setting(), capped(setting(), 210.0, h100)))
     assert slow.load_s.tolist() == free.load_s.tolist()
-    assert slow.compute_s[0] == pytest.approx(2 * free.compute_s[0])
+    # what GPUs say to each other is not slowed
+    assert 1.5 * free.compute_s[0] < slow.compute_s[0] <= 2 * free.compute_s[0] * (1 + 1e-9)
     with pytest.raises(KappaError) as refused:
         capped(setting(), 100.0, h100)
     assert refused.value.code == ErrorCode.USAGE

@@ -12,6 +12,7 @@ import pytest
 
 from pipelines.steps import inputs
 from pipelines.steps.inputs import STEPS, inputs_of, template_facts
+from pipelines.steps.makers.serving import SERVING
 from pipelines.steps.product_names import counts_name
 from pipelines.steps.tables import HARDWARE, STAGED
 from pipelines.vocab import specs
@@ -22,7 +23,7 @@ from warehouse.versions.reached_code import code_of
 ROOT = Path(__file__).resolve().parents[4]
 PACKAGES = ("pipelines", "reports", "warehouse")
 LIMITS = {"boundness", "design_questions"}
-ROWS = {*HARDWARE, *LIMITS, "cache_tiers"}
+ROWS = {*HARDWARE, *LIMITS, "cache_tiers", *SERVING}
 
 
 def state(root: Path) -> dict[str, object]:
@@ -77,15 +78,19 @@ def test_words_change_nothing(changed: Callable[..., set[str]]) -> None:
         ("warehouse/sql/session_totals.sql", "\n", "\n\n", {"warehouse"}),
         ("pipelines/hardware/design_questions.py", "\ndef ", "\nprint()\n\n\ndef ", {"design_questions"}),
         ("pipelines/counting/verified.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts"}),
-        ("pipelines/counting/engines.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts", "chat", "prefix"}),
+        ("pipelines/counting/engines.py", "\ndef ", "\nprint()\n\n\ndef ", {"counts", "chat", "prefix", "requested"}),
         ("pipelines/chat/counting.py", "\ndef ", "\nprint()\n\n\ndef ", {"chat"}),
-        ("pipelines/turns/derivation.py", "\ndef ", "\nprint()\n\n\ndef ", {"text", "chat", "logged"}),
-        ("pipelines/turns/derivation.py", "\ndef ", "\nprint()\n\n\ndef ", {"text", "chat", "prefix", "logged"}),
+        (
+            "pipelines/turns/derivation.py",
+            "\ndef ",
+            "\nprint()\n\n\ndef ",
+            {"text", "chat", "prefix", "requested", "logged"},
+        ),
         ("pipelines/workloads/sets/finqa.py", "return hashlib.", "return  hashlib.new or hashlib.", {"finqa"}),
         ("pipelines/io/parquet_text.py", "\ndef ", "\nprint()\n\n\ndef ", {"narrativeqa"}),
         ("pipelines/workloads/sets/finqa.py", "build_filings(rng)", "build_filings(rng) or None", set()),
         ("warehouse/home/staging.py", "\ndef ", "\nprint()\n\n\ndef ", set()),
-        ("pipelines/fetch/cache.py", "\ndef ", "\nprint()\n\n\ndef ", {"chat", "prefix"}),
+        ("pipelines/fetch/cache.py", "\ndef ", "\nprint()\n\n\ndef ", {"chat", "prefix", "requested"}),
     ],
 )
 def test_what_a_change_makes_again(

@@ -15,8 +15,8 @@ from pipelines.fetch.hub import SampleHub
 from pipelines.hardware.questions.answer import WorkloadAnswer
 from pipelines.steps.conversations import read_conversations
 from pipelines.steps.fetching import fetch_raw
-from pipelines.steps.logged_turns import logged_turns, requests_of
 from pipelines.steps.product_names import turns_name
+from pipelines.steps.reuse.logged_turns import logged_turns, requests_of
 from pipelines.steps.series import series
 from pipelines.steps.tables import STAGED, read_table, stage_table
 from pipelines.workloads.known import known_workload

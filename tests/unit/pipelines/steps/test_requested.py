@@ -20,7 +20,7 @@ from pipelines.sessions.service import Places
 from pipelines.steps import fetching
 from pipelines.steps.conversations import read_conversations
 from pipelines.steps.fetching import fetch_raw, fetch_tokenizer_file, tokenizer_file_of
-from pipelines.steps.prefix.requested import derive_requested_turns, served
+from pipelines.steps.reuse.requested import derive_requested_turns, served
 from pipelines.steps.series import series
 from pipelines.steps.tables import STAGED, read_table, stage_table
 from pipelines.steps.turn_products import TURNS_FILE

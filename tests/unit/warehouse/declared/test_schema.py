@@ -33,7 +33,8 @@ DESIGN = {
     "special_token_messages uncounted_parts is_sample",
     "boundness": "workload tokenizer counting reuse block_tokens model accelerator link basis kv_dtype cost_model "
     "kappa_crit memory_bound_turn_share memory_bound_token_share memory_bound_time_share transfer_time_share "
-    "over_context_turn_share pcie_overhead_p50 pcie_overhead_p90 pcie_overhead_p99 is_tokenizer_proxy",
+    "over_context_turn_share pcie_overhead_p50 pcie_overhead_p90 pcie_overhead_p99 is_tokenizer_proxy "
+    "tensor_parallel weight_dtype compute_dtype",
     "published": "quantity workload metric statistic population tokenizer counting block_tokens value tolerance "
     "is_asserted source",
     "paper_comparison": "quantity workload metric statistic population tokenizer counting block_tokens value tolerance "

@@ -210,7 +210,8 @@ def test_a_file_that_is_not_read_is_told(
     assert main([command, "--home", str(user.parent), *arguments]) == 0
     assert capsys.readouterr().err == (
         f"warning: {user / 'accelerators.toml'} is not read, own rows are CSV files, call it one of models, "
-        "accelerators, links, platforms, headlines, measured, measurements, prices (.csv), or keep it elsewhere\n"
+        "accelerators, links, platforms, headlines, measured, measurements, calibrated, prices (.csv), or keep it "
+        "elsewhere\n"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +15,11 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from assets.commands.cli import main
+from assets.commands.crit.lines import pays
 from pipelines.hardware.costs import Machine
 from pipelines.hardware.entities import known
 from pipelines.hardware.machines import read_sources
+from pipelines.hardware.prefill.parts import Rates
 from pipelines.hardware.questions.names import known_name
 from pipelines.hardware.what_if import Setting, turn_answer
 from pipelines.hardware.workload_answers import nearest_rank, workload_answer
@@ -35,7 +36,8 @@ TURNS = [(0, 100), (1000, 100), (50_000, 20), (100_000, 10), (200_000, 3000)]
 
 def setting(model: str, cost_model: str | None, rate: float = 54.4e9) -> Setting:
     """Return a model on an H100 that sustains 544.225 TFLOP/s."""
-    return Setting(SOURCES.models[model], Machine(0.55 * 989.5e12, rate, 3350e9), "bf16", cost_model)
+    rates = Rates(*[0.55 * 989.5e12] * 4, 3350e9, 3350e9, 2.0, 2.0, 300e9, 1, 0.0, 0.0, 0.0)
+    return Setting(SOURCES.models[model], Machine(0.55 * 989.5e12, rate, 3350e9, rates=rates), "bf16", cost_model)
 
 
 @pytest.fixture
@@ -186,9 +188,19 @@ class TestGaps:
         """DeepSeek-V3.2 on an H100, 0.25 of the peak: 247.375 TFLOP/s."""
         rows = {row["cost_model"]: row for row in crit("--model", "deepseek-v3.2", *H100, *TURN)}
         assert list(rows) == ["2n", "attention", "full"]
+        # sixteen GPUs in fp8; e = (671,877,944,064 - 38,403,822,336) / 248, dense layers 36,550,457,088 - 8 e
         # pairs 64 x 65,536 + 2,080 = 4,196,384, picked 64 x 2,048 = 131,072, absorbed:
-        # 2 x 36,550,457,088 x 64 + 2 x 926,679,040 + 16,990,208 x 131,072 + 1,007,232 x 4,196,384 = 1.11340e13
-        assert rows["attention"]["compute_s"] == pytest.approx(1.11340e13 / 247.375e12, rel=1e-4)
+        # 16,990,208 x 131,072 + 1,007,232 x 4,196,384 = 6.45372e12
+        e = (671_877_944_064 - 38_403_822_336) / 248
+        bf16, fp8 = 16 * 794.5e12, 32 * 794.5e12
+        parts = (
+            2 * (36_550_457_088 - 8 * e) * 64 / (0.72 * fp8),
+            2 * 8 * e * 64 / (0.28 * fp8),
+            2 * 926_679_040 / (0.72 * bf16),
+            (16_990_208 * 131_072 + 1_007_232 * 4_196_384) / (0.75 * bf16),
+            2 * 61 * 4 * 64 * 7168 * 15 / 16 / 300e9,
+        )
+        assert rows["attention"]["compute_s"] == pytest.approx(sum(parts), rel=1e-9)
 
 
 class TestWorkload:
@@ -280,9 +292,10 @@ def test_many_answers_name_each_tokenizer(crit: Crit, said: Callable[..., str]) 
     (row,) = crit(
         "--model", "llama-3.1-70b", *H100, "--cached-tokens", "5000", "--new-tokens", "70", "--cost-model", "full"
     )
-    # 5,000 x 327,680 / 54.4e9 = 30.12 ms; weights 2 x 69,503,025,152 / 3350e9 = 41.49 ms
-    assert (row["transfer_s"], row["compute_s"]) == pytest.approx((0.030118, 0.041494), abs=1e-6)
-    assert all(words in line for words in ("30.12 ms", "41.49 ms", "39.48 GB/s", "from K = 97", "high/high/high"))
+    # 5,000 x 327,680 / 4 / 54.4e9 = 7.529 ms; weights 2 x 69,503,025,152 / (0.82 x 4 x 3350e9) = 12.65 ms, and
+    # 0.387 ms of attention, 0.918 ms of adding over GPUs
+    assert (row["transfer_s"], row["compute_s"]) == pytest.approx((0.0075294, 0.0139559), abs=1e-6)
+    assert all(words in line for words in ("7.529 ms", "13.96 ms", "high/high/high"))
 
 
 def test_a_user_s_own_indexer(crit: Crit, tmp_path: Path) -> None:
@@ -306,7 +319,7 @@ def test_warnings_stand_in_text_and_rows(crit: Crit, said: Callable[..., str]) -
     """A context that is too long and heads that are repeated are told in both."""
     names = ("--model", "llama-3.1-70b", *H100, "--cached-tokens", "200000", "--new-tokens", "64")
     row = crit(*names, "--tensor-parallel", "16")[0]
-    assert row["warnings"].count(" | ") == 1
+    assert row["warnings"].count(" | ") == 2
     text = said(*names, "--tensor-parallel", "16")
     assert "note: K + T = 200,064 is beyond the context of llama-3.1-70b, 131,072 tokens" in text
     assert "note: 16 GPUs share 8 KV heads of llama-3.1-70b: each is on 2 GPUs" in text
@@ -384,11 +397,10 @@ class TestSeveralGpus:
         # eight heads on eight GPUs: nothing is repeated
         assert "effectively 435.2 GB/s\n" in said(*self.SHARED, "8")
 
-    def test_loading_at_both_ends(self, said: Callable[..., str]) -> None:
+    def test_loading_at_both_ends(self) -> None:
         """Both ranges are told, not the last alone."""
-        names = ("--model", "qwen3-235b-a22b", *H100, "--cached-tokens", "10000", "--new-tokens", "64")
-        text = said(*names, "--cost-model", "full", "--tensor-parallel", "8")
-        assert re.search(r"loading is faster +to K = 307\n +from K = 757\n", text)
+        usual = workload_answer(setting("llama-3.1-70b", "2n"), *np.array(TURNS).T).p50
+        assert pays(replace(usual, load_pays="in ranges", load_pays_ranges="1-307, 757-")) == "to K = 307, from K = 757"
 
 
 class TestSecondsOfThePaper:

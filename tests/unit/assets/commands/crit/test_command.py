@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from assets.commands.cli import main
 from pipelines.hardware.machines import GIVEN_LINK, read_sources
 from pipelines.hardware.ratios import fitting_platforms, hardware_tables, kappa_crit_rows
+from pipelines.hardware.served import Serving
 from warehouse.formulas.kappa import tensor_parallel_factor
 from warehouse.hardware_rows.rows import load_reference
 
@@ -38,14 +39,14 @@ def crit_rows(
     link: str | None = None,
     *,
     bytes_per_s: float | None = None,
-    tensor_parallel: int = 1,
+    tensor_parallel: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return rows of kappa_crit for every platform that fits."""
     fits = fitting_platforms(SOURCES, accelerator, link, is_bandwidth_given=bytes_per_s is not None)
     return [
         asdict(row)
         for platform in fits
-        for row in kappa_crit_rows(SOURCES, platform, bytes_per_s=bytes_per_s, tensor_parallel=tensor_parallel)
+        for row in kappa_crit_rows(SOURCES, platform, bytes_per_s=bytes_per_s, serving=Serving(gpus=tensor_parallel))
     ]
 
 
@@ -81,7 +82,7 @@ class TestTensorParallelism:
 
     def test_of_models(self) -> None:
         """GQA by its heads, MLA as one head; kappa_HW stays, and a model without kappa_crit has none."""
-        single = crit_rows(accelerator="h100-sxm", link="pcie5-x16")
+        single = crit_rows(accelerator="h100-sxm", link="pcie5-x16", tensor_parallel=1)
         shared = crit_rows(accelerator="h100-sxm", link="pcie5-x16", tensor_parallel=16)
         # 70B has 8 kv heads: 8/16; DeepSeek-V3 is MLA: 1/16; Qwen3-235B has 4: 4/16
         for model, factor in (("llama-3.1-70b", 1 / 2), ("deepseek-v3", 1 / 16), ("qwen3-235b-a22b", 1 / 4)):
@@ -172,10 +173,10 @@ class TestRows:
         (half,) = crit(*names, *link, "--sustained-fraction", "0.275")
         assert half["kappa_crit"] == pytest.approx(2 * 43.0448, abs=1e-3)
         turn = crit(*names, *link, "--sustained-fraction", "0.275", "--cached-tokens", "9", "--new-tokens", "9")
-        assert {row["flop_per_s"] for row in turn} == {0.275 * 989.5e12}
+        assert {row["flop_per_s"] for row in turn} == {4 * 0.275 * 989.5e12}
         # of a mixture of experts too, whose own is 0.25
         (moe,) = crit("--model", "qwen3-235b-a22b", *names[2:], *link, "--sustained-fraction", "0.5")
-        assert moe["kappa_crit"] == pytest.approx(50.70 / 2, abs=0.01)
+        assert moe["kappa_crit"] == pytest.approx(25.35 / 2, abs=0.01)
 
     def test_unknown_names_fit_nothing(self) -> None:
         """An accelerator without any platform and without a link has no row."""

@@ -16,7 +16,7 @@ from warehouse.hardware_rows.rows import load_reference
 
 Crit = Callable[..., list[dict[str, Any]]]
 H100 = ("--accelerator", "h100-sxm", "--link", "pcie5-x16", "--basis", "physical")
-TWO = ("--model", "llama-3.1-70b", "--model", "qwen3-32b", *H100)
+TWO = ("--model", "llama-3.1-70b", "--model", "qwen3-32b", *H100, "--tensor-parallel", "1")
 TURN = ("--cached-tokens", "20000", "--new-tokens", "100")
 
 

@@ -38,8 +38,8 @@ def test_a_turn_by_hand(tmp_path: Path, crit: Crit) -> None:
     question = CritQuestion(**H100, **TURN, pool_tokens=479_150)
     answers = ask(question, SOURCES, Home(tmp_path).database)
     (turn, *_) = (answer for answer in answers if isinstance(answer, TurnAnswer))
-    # 65,536 x 327,680 / 54.4e9 = 0.394758 s; 479,150 / 1025
-    assert (turn.cost_model, turn.transfer_s) == ("2n", pytest.approx(0.394758, abs=1e-6))
+    # 65,536 x 327,680 / 4 / 54.4e9 = 0.0986895 s; 479,150 / 1025
+    assert (turn.cost_model, turn.transfer_s) == ("2n", pytest.approx(0.0986895, abs=1e-6))
     assert turn.scheduled_tokens == pytest.approx(467.463, abs=1e-3)
     rows = [flat_row(question, answer) for answer in answers]
     assert "write_back_s" not in rows[0]

@@ -42,7 +42,7 @@ def add(options: argparse.Namespace) -> int:
 
 def profile(options: argparse.Namespace) -> int:
     """Declare a source, count it, and say what limits it: add, run and verdict in one command."""
-    from assets.commands.profiling import profiled, verdict  # noqa: PLC0415 - NumPy and pyarrow are slow to import
+    from assets.commands.own.profiling import profiled, verdict  # noqa: PLC0415 - NumPy and pyarrow are slow to import
 
     home = Home(home_path(options.home))
     wish = _wish(options, options.name or name_of_source(options.source))

@@ -13,8 +13,8 @@ from pipelines.capacity.distances import Hits, hits_of
 from pipelines.capacity.requests import Requests, requests_of_ids, requests_of_turns
 from pipelines.capacity.tables import capacity_rows, log_rows, orders, policy_rows, prefix_rows, reuse_time_rows
 from pipelines.steps.inputs import inputs_of
-from pipelines.steps.logged_turns import requests_of
 from pipelines.steps.product_names import reuse_distances_name
+from pipelines.steps.reuse.logged_turns import requests_of
 from pipelines.steps.turn_products import TURNS_FILE
 from warehouse.declared.capacity_tables import LOG_REQUESTS, REUSE_DISTANCES
 from warehouse.declared.fields import HISTORY

@@ -1,0 +1,1 @@
+"""Commands of a user's own workloads and tokenizers: add, profile, workloads, remove, add-tokenizer. No counting."""
