@@ -10,7 +10,7 @@ from reports.figures import cache as figure_cache
 from reports.figures import questions as figure_questions
 from reports.format import is_hypothetical, listing, percent
 from reports.page import Block, Page, Paragraph, Picture, Section
-from reports.sections import cache, cost_models, method, paper, percentile_tables, provenance, questions, result
+from reports.sections import cache, cost_models, method, paper, percentile_tables, provenance, questions, result, trust
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,6 +37,7 @@ def build_page(data: ReportData) -> Page:
         _percentiles(data),
         _countings(data),
         _crit(data),
+        trust.section(data),
         _paper(data),
         _published(data),
         method.section(data),

@@ -19,6 +19,7 @@ from pipelines.hardware.boundness import boundness
 from pipelines.hardware.design_questions import design_questions
 from pipelines.hardware.machines import read_sources
 from pipelines.hardware.ratios import hardware_tables
+from pipelines.hardware.validation.table import validation
 from reports.data import read_report_data
 from reports.format import percent
 from reports.report import write_report
@@ -119,6 +120,7 @@ def build(folder: Path, made: Made) -> Path:
         put(name, hardware[name])
     put("published", load_reference("published"))
     put("headlines", headlines)
+    put("validation", validation(read_sources()))
     series = [(key, "text", turns) for key, turns in made.turns.items()]
     for (workload, tokenizer), counting, turns in series + [(key, "chat", turns) for key, turns in made.chat.items()]:
         table = turns_of(workload, tokenizer, turns, counting)
@@ -329,6 +331,18 @@ def test_first_table_holds_medians(real: Report) -> None:
     # deepseek-v3 on 16, 7.34: 3 of 4; 405b on 16, 78.6: 2 of 4. On paper 70b 14.3: 3 of 4, 405b 48.3: 2 of 4
     assert row[f"memory bound turns, {PLATFORM} (physical)"] == "50 to 75 %"
     assert row[f"memory bound turns, {PLATFORM} (paper)"] == "50 to 75 %"
+
+
+def test_errors_of_predictions_equal_the_view(real: Report) -> None:
+    """A row for each class of public measurements; the sentence names the nearest class and the farthest, held out."""
+    with read_only(real.database) as connection:
+        rows = connection.sql("FROM validation_by_class").to_arrow_table().to_pylist()
+    cells = real.grid("errors")
+    assert [row["points"] for row in cells] == [str(row["points"]) for row in rows]
+    assert [row["held out: worst factor"] for row in cells] == [number(row["held_out_worst_factor"]) for row in rows]
+    # 30 measurements are scored; short prefills over two nodes are off by 3.33 without their source
+    assert "30 public measurements in 9 classes: c2c blackwell was within 1.09" in real.html
+    assert "short prefill two nodes within 3.33" in real.html
 
 
 def test_percentile_tables_equal_the_warehouse(real: Report) -> None:
