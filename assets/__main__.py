@@ -21,6 +21,8 @@ def main() -> int:
 
         code = cli.main()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # The interpreter looks for garbage once more before it ends, in all that a run has imported.
+        gc.freeze()
     except KeyboardInterrupt:
         interrupts.leave()
     if interrupts.has_come():
