@@ -27,9 +27,8 @@ PATIENCE_S = 900.0
 # The same program with one empty figure for all: where the pictures are no part of the question.
 UNDRAWN = """
 import contextlib, sys
-from assets import __main__ as program, interrupts
-interrupts.take_over()
-if {"run", "refresh"} & set(sys.argv):
+from assets import __main__ as program
+if "run" in sys.argv:
     from reports.figures import boundness, cache, crit, distributions, load, questions, routing, style
     style.theme = contextlib.nullcontext
     style.svg_bytes = lambda figure: b"<svg/>"
@@ -45,7 +44,7 @@ sys.exit(program.main())
 class Kappa:
     """The command line with one home folder, one cache and one Hub, of this checkout or of a copy.
 
-    Where `has_figures` is False, a run leaves them empty.
+    Where `has_figures` is False, a run to the end leaves them empty; one that is `started` is the program as it is.
     """
 
     home: Path
@@ -86,7 +85,7 @@ class Kappa:
     @contextlib.contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         """Yield a running process in a session of its own, so that a signal reaches it alone; SIGKILL it at the end."""
-        command = [sys.executable, *self.program, *arguments]
+        command = [sys.executable, "-m", "assets", *arguments]
         process = subprocess.Popen(
             command, cwd=self.root, env=self.environment(), start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
