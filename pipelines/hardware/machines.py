@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ from pipelines.hardware.entities import (
     typed,
 )
 from warehouse.hardware_rows.names import find_name
-from warehouse.hardware_rows.rows import FOLDER, load_reference
+from warehouse.hardware_rows.rows import FOLDER, ReferenceKey, load_reference, reference_key
 
 # Assumptions of the physical basis, not measurements of one machine: the share of the dense bf16 peak that prefill
 # sustains. Reports give 0.5 to 0.63 for dense models and 0.16 to 0.36 for mixtures of experts.
@@ -90,7 +91,13 @@ def read_sources(folder: Path = FOLDER, user: Path | None = None) -> Sources:
     Raises:
         KappaError: A sourced row is not usable.
     """
-    rows = {name: load_reference(name, folder, user).to_pylist() for name in _TABLES}
+    return _sources(reference_key(folder, user))
+
+
+# Each table that is joined with hardware asks for them.
+@lru_cache(maxsize=8)
+def _sources(key: ReferenceKey) -> Sources:
+    rows = {name: load_reference(name, key.folder, key.user).to_pylist() for name in _TABLES}
     measured = typed(Measured, rows["measured"])
     return Sources(
         models=by_name(typed(Model, rows["models"])),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from warehouse.formulas import kappa
 from warehouse.formulas import kv_bytes as cache
 from warehouse.hardware_rows.names import find_name
 from warehouse.hardware_rows.reference_tables import CALIBRATED, FITTED_NUMBERS, MEASURED
-from warehouse.hardware_rows.rows import FOLDER
+from warehouse.hardware_rows.rows import FOLDER, ReferenceKey, reference_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,13 @@ def hardware_tables(folder: Path = FOLDER, user: Path | None = None) -> dict[str
     Raises:
         KappaError: A sourced row is not usable.
     """
-    sources = read_sources(folder, user)
+    return dict(_tables(reference_key(folder, user)))
+
+
+# They follow from the sourced rows alone, and five steps of a run each ask for one or all of them.
+@lru_cache(maxsize=8)
+def _tables(key: ReferenceKey) -> Mapping[str, pa.Table]:
+    sources = read_sources(key.folder, key.user)
     rows: dict[Table, Iterable[Any]] = {
         MODELS: sources.models.values(),
         ACCELERATORS: sources.accelerators.values(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,15 +110,15 @@ def sample_home(sample: Sample) -> Kappa:
 
 @pytest.fixture
 def copy(small: Kappa, hub: HubStandIn, tmp_path: Path) -> Kappa:
-    """A copy of the small home, to be changed."""
+    """A copy of the small home, to be changed; what is run in it draws no figure."""
     del hub
-    return small.twin(tmp_path / "home")
+    return replace(small.twin(tmp_path / "home"), has_figures=False)
 
 
 @pytest.fixture
 def empty(hub: HubStandIn, tmp_path: Path) -> Kappa:
-    """An empty home and an empty cache."""
-    return Kappa(tmp_path / "home", tmp_path / "cache", hub.url)
+    """An empty home and an empty cache; what is run in it draws no figure."""
+    return Kappa(tmp_path / "home", tmp_path / "cache", hub.url, has_figures=False)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,39 @@ SECRET = "hf_secretWhichMustNotLeak0123456789"  # noqa: S105 - no account has it
 PATIENCE_S = 900.0
 
 
+# The same program with one empty figure for all: where the pictures are no part of the question.
+UNDRAWN = """
+import contextlib, sys
+from assets import __main__ as program
+if "run" in sys.argv:
+    from reports.figures import boundness, cache, crit, distributions, load, questions, routing, style
+    style.theme = contextlib.nullcontext
+    style.svg_bytes = lambda figure: b"<svg/>"
+    style.png_bytes = lambda figure: b""
+    cache.draw_capacity = cache.draw_tiers = lambda *given: None
+    for figures in (boundness, crit, distributions, load, questions, routing):
+        figures.draw = lambda *given: None
+sys.exit(program.main())
+"""
+
+
 @dataclass(frozen=True)
 class Kappa:
-    """The command line with one home folder, one cache and one Hub, of this checkout or of a copy."""
+    """The command line with one home folder, one cache and one Hub, of this checkout or of a copy.
+
+    Where `has_figures` is False, a run to the end leaves them empty; one that is `started` is the program as it is.
+    """
 
     home: Path
     hf_home: Path
     endpoint: str
     root: Path = ROOT
+    has_figures: bool = True
+
+    @property
+    def program(self) -> list[str]:
+        """The arguments of Python that start the command line."""
+        return ["-m", "assets"] if self.has_figures else ["-c", UNDRAWN]
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return the variables of the process: nothing of ours that the caller's shell may have set."""
@@ -44,7 +69,7 @@ class Kappa:
     def __call__(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401
         """Run to the end; variables may be given by `env`, another program than the command line by `program`."""
         environment = self.environment(**more.pop("env", {}))
-        program = ["-c", more.pop("program")] if "program" in more else ["-m", "assets"]
+        program = ["-c", more.pop("program")] if "program" in more else self.program
         command = [sys.executable, *program, *arguments]
         return subprocess.run(
             command,
@@ -74,7 +99,7 @@ class Kappa:
     def twin(self, home: Path) -> Kappa:
         """Return the same with a copy of the home folder."""
         shutil.copytree(self.home, home, symlinks=True)
-        return Kappa(home, self.hf_home, self.endpoint, self.root)
+        return replace(self, home=home)
 
     @property
     def generation(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -34,8 +34,8 @@ from warehouse.hardware_rows.tokenizer_names import own_models, own_tokenizer_fo
 from warehouse.hardware_rows.worked_out import completed, figures
 
 __all__ = [
-    "FOLDER", "REFERENCE", "check_file", "load_reference", "unread_files", "user_files", "user_folder",
-    "user_rows_identity",
+    "FOLDER", "REFERENCE", "ReferenceKey", "check_file", "load_reference", "reference_key", "unread_files",
+    "user_files", "user_folder", "user_rows_identity",
 ]  # fmt: skip
 
 RowsOf = Callable[[str], list[dict[str, Any]]]
@@ -55,9 +55,27 @@ def load_reference(name: str, folder: Path = FOLDER, user: Path | None = None) -
         KeyError: there is no such table.
         KappaError: a row is invalid; the message names file, row (the header is row 1) and column.
     """
+    return _loaded(name, reference_key(folder, user))
+
+
+class ReferenceKey(NamedTuple):
+    """What every table of sourced rows follows from: equal keys, equal tables."""
+
+    folder: Path
+    user: Path | None
+    contents: bytes
+    tokenizers: tuple[object, ...]
+
+
+def reference_key(folder: Path = FOLDER, user: Path | None = None) -> ReferenceKey:
+    """Return the key of these folders' rows as they are now, by which what is made of them alone may be kept.
+
+    Args:
+        folder: See `load_reference`.
+        user: See `load_reference`.
+    """
     own = _own(user)
-    known = (*tokenizer_names(own=own), *own_models(own).items())
-    return _loaded(name, folder, user, _contents(folder, user), known)
+    return ReferenceKey(folder, user, _contents(folder, user), (*tokenizer_names(own=own), *own_models(own).items()))
 
 
 def _own(user: Path | None) -> Path | None:
@@ -77,8 +95,8 @@ def _contents(folder: Path, user: Path | None) -> bytes:
 
 # A run asks for the same tables hundreds of times, and checking a table takes 0.05 s.
 @lru_cache(maxsize=64)
-def _loaded(name: str, folder: Path, user: Path | None, contents: bytes, tokenizers: tuple[object, ...]) -> pa.Table:
-    del contents, tokenizers
+def _loaded(name: str, key: ReferenceKey) -> pa.Table:
+    folder, user = key.folder, key.user
     table = REFERENCE[name]
     own = read_rows(folder / f"{name}.csv", table)
     theirs = [row for path in user_files(user) if path.stem == name for row in read_rows(path, table, may_omit=True)]

@@ -26,13 +26,26 @@ PART = Path("lake", "turns", "turns-g1-finqa-llama-3.1-text-history.parquet")
 DELETE = "import duckdb, os, sys\nc = duckdb.connect(sys.argv[1])\n{}c.execute('DELETE FROM turns')\n{}"
 
 
+@pytest.fixture(scope="session")
+def published(once: Callable[[str, Callable[[Path], object]], Path], lab_in: Callable[..., Any]) -> Path:
+    """Return the folder of a lab with one generation of two turns; copy it before you change it."""
+
+    def fill(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            lab = lab_in(folder, patch)
+            lab.put("finqa", *RECORDS)
+            lab.turns("finqa")
+            assert lab.warehouse() == 1
+
+    return once("published-lab", fill)
+
+
 @pytest.fixture
-def made(lab: Any) -> Any:  # noqa: ANN401 - conftest's Lab
-    """Return the lab with one generation of two turns."""
-    lab.put("finqa", *RECORDS)
-    lab.turns("finqa")
-    assert lab.warehouse() == 1
-    return lab
+def made(published: Path, lab_in: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - conftest's Lab
+    """Return a lab of one's own with one generation of two turns."""
+    # With the links between a generation and its products.
+    subprocess.run(["cp", "-a", f"{published}/.", tmp_path], check=True)
+    return lab_in(tmp_path, monkeypatch)
 
 
 def wrong(home: Home) -> str:
