@@ -22,7 +22,7 @@ from pipelines.sessions.service import Service
 from pipelines.workloads.formats.blocks import BlockColumns
 from pipelines.workloads.formats.cells import BadNumberError, first_at, is_empty, list_of, tokens_of
 from pipelines.workloads.formats.fields import name_of, paths_of
-from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value
+from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value, is_majority
 from pipelines.workloads.formats.instants import MILLISECOND, SECOND, instant_of, order_of_service
 from pipelines.workloads.formats.logged import (
     Logged,
@@ -223,14 +223,16 @@ def _streams(requests: list[Any], session: str) -> Iterator[tuple[str, object]]:
 
 
 def looks_like(records: Sequence[Value], given: Fields) -> Understood | None:
-    """Recognise identities of blocks in each record, or in the requests of each."""
-    blocks, found = paths_of(ROLES[0], given), [*records]
+    """Recognise identities of blocks in half of the records, or in the requests of each."""
+    blocks, found, fits = paths_of(ROLES[0], given), [*records], 0
     for record in records:
         inner = [one for one in list_of(record.get("requests")) or [] if isinstance(one, dict)]
-        if first_at(record, blocks) is None and all(first_at(one, (*blocks, "requests")) is None for one in inner):
-            return None
+        is_row = first_at(record, blocks) is not None
+        fits += is_row or any(first_at(one, (*blocks, "requests")) is not None for one in inner)
         found += inner
-    return understood(found, given, ROLES, f"identities of blocks in {blocks[0]}") if found else None
+    if not is_majority(fits, len(records)):
+        return None
+    return understood(found, given, ROLES, f"identities of blocks in {blocks[0]}")
 
 
 def write(records: Iterable[Record], fields: Fields, sink: Sink) -> None:
