@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from kappa.arguments import opened, optional_text, text, whole_number
+from kappa.arguments import opened, optional_text, require_question, text, whole_number
 from kappa.asking import answers_of, cache_answer_of
 from kappa.serving import answers_of as serve_answers_of
 from pipelines.capacity.machines.question import CacheQuestion
+from pipelines.exporting.question import ExportQuestion
 from pipelines.hardware.questions.question import CritQuestion
 from pipelines.serving.answers.question import ServeQuestion
 from warehouse.database.engine import checked, matching, read_only, stream
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pipelines.capacity.machines.answer import CacheAnswer
     from pipelines.hardware.questions.answer import CritAnswer
     from pipelines.serving.answers.answer import FleetAnswer, ServeAnswer
+    from pipelines.steps.reuse.exported import Exported
     from warehouse.database.engine import Relation
 
 
@@ -244,6 +246,26 @@ class Warehouse:
         (True, 0.0)
         """
         return cache_answer_of(question, self._home.path, lambda: self.folder / DATABASE)
+
+    def export(self, question: ExportQuestion) -> Exported:
+        """Return a workload of the home folder as a trace without text, from what its latest run left there.
+
+        Raises:
+            UsageError: a field of another type, or a form or size of blocks that there is not.
+            KappaError: the workload was not run here, or its K has no blocks.
+
+        >>> from kappa import ExportQuestion
+        >>> trace = sample.export(ExportQuestion("finqa", form="bailian"))
+        >>> import json
+        >>> first = json.loads(next(trace.lines))
+        >>> first["parent_chat_id"], first["turn"], trace.block_tokens, trace.written.requests
+        (-1, 1, 16, 1)
+        """
+        from pipelines.steps.reuse.exported import exported  # noqa: PLC0415 - NumPy is slow to import
+
+        require_question(question, ExportQuestion)
+        note = self._home.current_note() or {}
+        return exported(self._home.staging(is_sample=bool(note.get("is_sample"))), question)
 
     def serve_sim(self, question: ServeQuestion) -> list[ServeAnswer] | list[FleetAnswer]:
         """Return what happens when turns of this generation meet on a machine or a fleet. See `kappa.serve_sim`.

@@ -91,6 +91,16 @@ def write_text(text: str, output: Path | None) -> None:
         stream.write(f"{text}\n")
 
 
+def write_lines(lines: Iterable[str], output: Path | None) -> None:
+    """Write lines as they come to a file or to standard output; a failure leaves an existing file unchanged.
+
+    Raises:
+        KappaError: the file cannot be written, or standard output is closed.
+    """
+    with _text_output(output) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+
+
 @contextlib.contextmanager
 def _text_output(output: Path | None) -> Iterator[IO[str]]:
     if output is None:

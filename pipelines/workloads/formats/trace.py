@@ -49,6 +49,7 @@ ROLES = (
     Role("session", "the chat that the request belongs to", ("chat_id", "session_id")),
     Role("parent", "the chat before it", ("parent_chat_id",)),
     Role("block_tokens", "tokens of a block", ("block_size",)),
+    Role("reply_blocks", "the identities of the blocks that the reply leaves", ("reply_hash_ids",)),
 )
 _NO_PARENT = ("", "-1")
 
@@ -158,13 +159,14 @@ class _Trace:
         if len(ids) not in (prompt // block, -(-prompt // block)):
             detail = f"{len(ids):,} identities for {prompt:,} tokens in blocks of {block:,}"
             raise Unusable("hash_mismatch", detail)
-        numbers = self.blocks.numbers(ids)
+        reply = list_of(first_at(value, self.paths["reply_blocks"])) or []
+        numbers = self.blocks.numbers([*ids, *reply])
         if not may_repeat and len(set(numbers)) < len(numbers):
             raise Unusable("hash_mismatch", "an identity is twice in the request")
         time = first_at(value, self.paths["time"])
         instant = None if is_empty(time) else instant_of(time, unit_ns)
         self.read.add(session, prompt, output, instant, is_timed=not is_empty(time))
-        self.blocks.add(numbers, scope, block)
+        self.blocks.add(numbers, scope, block, len(ids))
         self.records.append(self.read.records.total())
 
     def finished(self) -> Logged:
@@ -175,9 +177,10 @@ class _Trace:
         service = self._service()
         offsets, codes, first = self.blocks.in_order(service.order)
         (block,) = self.blocks.sizes
-        leading = leading_left(codes, first, offsets)
+        lookup = np.array(self.blocks.lookups, np.int64)[service.order]
+        leading = np.minimum(leading_left(codes, first, offsets), lookup)
         cached = cached_by_blocks(leading, np.array(read.prompt, np.int64)[service.order], block)
-        return served(read, service, cached, block, offsets, codes, PREFIX)
+        return served(read, service, cached, block, offsets, codes, PREFIX, lookup)
 
     def _require_requests(self) -> None:
         if len(self.blocks.sizes) > 1:

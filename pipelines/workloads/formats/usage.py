@@ -169,7 +169,7 @@ class _Usage:
         service = order_of_service(read.instant, given=read.timed)
         cached = np.minimum(np.maximum(reported, 0), np.array(read.prompt, np.int64) - 1)[service.order]
         offsets, none = np.zeros(len(reported) + 1, np.int64), np.zeros(0, np.int64)
-        return served(read, service, cached, 0, offsets, none, REPORTED)
+        return served(read, service, cached, 0, offsets, none, REPORTED, np.diff(offsets))
 
     @staticmethod
     def _nothing_reported() -> KappaError:
