@@ -211,7 +211,7 @@ class Warehouse:
             KappaError: DuckDB rejects the query; the message says where it is wrong.
 
         >>> sum(batch.num_rows for batch in sample.batches("FROM summary", batch_rows=5))
-        16
+        24
         """
         return stream(self._connection, text("query", query), batch_rows, form)
 
@@ -279,7 +279,7 @@ class Warehouse:
         ...     turns=100, rates_per_s=(1.0, 5.0),
         ... )
         >>> [(answer.policy, answer.rate_per_s, answer.turns) for answer in sample.serve_sim(asked)]
-        [('fifo', 1.0, 100), ('fifo', 5.0, 100)]
+        [('fifo', 1.0, 53), ('fifo', 5.0, 53)]
         """
         return serve_answers_of(question, self._home.path, lambda: self.folder / DATABASE)
 

@@ -46,7 +46,7 @@ with duckdb.connect(sys.argv[1], read_only=True) as plain:
 
 def test_relations_give_what_duckdb_gives(sample_home: Kappa, warehouse: Warehouse) -> None:
     """The API's rows are those of a plain DuckDB client on the same file."""
-    where = "WHERE workload = 'finqa' AND tokenizer = 'qwen3' AND counting = 'chat' ORDER BY ALL"
+    where = "WHERE workload = 'finqa' AND tokenizer = 'qwen3' AND counting = 'chat' AND reuse = 'history' ORDER BY ALL"
     # In a process of its own: one process opens a file with one configuration only.
     command = [sys.executable, "-c", PLAIN, str(sample_home.home / "warehouse.duckdb")]
     command += [f"FROM turns {where}", f"FROM percentiles_at(64) {where}"]

@@ -127,7 +127,7 @@ def test_a_turn_that_one_tokenizer_does_not_see(home: Kappa, spoil: Callable[...
     assert (check.passed, check.blocking) == (False, True)
     # c has one turn that was not rejected
     assert returned(check) == [{"session_id": "c", "turn_index": "1"}]
-    assert "sharegpt by text: llama-3.1 has every turn of qwen3" in str(check.description)
+    assert "sharegpt by text by history: llama-3.1 has every turn of qwen3" in str(check.description)
     assert made(result) == {"summary"}
     assert home.state() == before
 

@@ -88,6 +88,7 @@ def test_every_workload_tokenizer_and_table_is_an_asset() -> None:
     pairs = [f"{workload}/{tokenizer}" for workload in workloads() for tokenizer in tokenizer_specs()]
     expected |= {f"token_counts/{pair}" for pair in pairs}
     expected |= {f"turns/{pair}/{counting}/history" for pair in pairs for counting in TOKENIZER_COUNTINGS}
+    expected |= {f"turns/{pair}/chat/prefix" for pair in pairs}
     expected |= {name for name, table in TABLES.items() if not table.is_view and name != "turns"}
     assert set(specs()) == expected | {"warehouse", "report"}
 

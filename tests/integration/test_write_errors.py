@@ -28,6 +28,8 @@ from pipelines.steps.tables import STAGED
 from warehouse.declared.tables import TABLES
 from warehouse.errors import KappaError
 
+PREFILL_SUM = [field.name for field in TABLES["summary"].fields].index("prefill_tokens_sum")
+
 # `conftest` and `writes` are no packages; -P keeps the other conftest, beside the script, out of the way.
 PATH = os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "tests" / "integration")))
 STORED = [name for name, table in TABLES.items() if not table.is_view]
@@ -127,7 +129,7 @@ def test_no_space_at_each_write(lab: Any, disk: Disk) -> None:  # noqa: ANN401 -
     after = rows_of(home), bytes_of(home)
     assert [state for state in states if state not in (states[0], after)] == []
     # The question of 2 characters has 3 now: T = 3 + 4 + 1
-    assert [state[0]["summary"][0][7] for state in (states[0], states[len(failed) // 2], after)] == [7, 7, 8]
+    assert [state[0]["summary"][0][PREFILL_SUM] for state in (states[0], states[len(failed) // 2], after)] == [7, 7, 8]
     lab.staging.remove_drafts()
     assert lab.staging.drafts() == lab.home.left_over() == []
     shutil.rmtree(home)
@@ -194,7 +196,7 @@ def test_killed_at_each_write(lab: Any) -> None:  # noqa: ANN401 - conftest's La
     after = rows_of(home), bytes_of(home)
     assert [state for state in states if state not in (states[0], after)] == []
     # The question of 2 characters has 3 now: T = 3 + 4 + 1
-    assert [state[0]["summary"][0][7] for state in (states[0], states[len(killed) // 2], after)] == [7, 7, 8]
+    assert [state[0]["summary"][0][PREFILL_SUM] for state in (states[0], states[len(killed) // 2], after)] == [7, 7, 8]
     assert len(set(killed)) == len(killed)
     begun = {site.split(" ")[2].split("/.draft")[0] for site in killed if "/.draft" in site}
     # every step that makes something of its own began, and was killed, at least once

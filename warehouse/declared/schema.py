@@ -15,7 +15,7 @@ import pyarrow as pa
 # several kinds takes its unit from another column: `metric`, `rate_unit`, `dtype`.
 Unit = Literal[
     "", "1", "%", "UTC", "tokens", "bytes", "bytes/s", "bytes/token", "FLOP", "FLOP/s", "FLOP/token", "FLOP/byte",
-    "byte/FLOP", "W", "J", "s", "1/s", "USD", "USD/h", "h", "blocks", "of the metric", "of rate_unit", "bytes or rows",
+    "byte/FLOP", "W", "s", "1/s", "USD", "USD/h", "h", "blocks", "of the metric", "of rate_unit", "bytes or rows",
 ]  # fmt: skip
 DUCKDB_TYPES = {
     pa.string(): "VARCHAR",

@@ -40,6 +40,24 @@ def write_back_s(new_tokens: float, kv_bytes_per_token: float, to_host_bytes_per
     return new_tokens * kv_bytes_per_token / to_host_bytes_per_s
 
 
+@formula("least(to_host_bytes_per_s, greatest(duplex_bytes_per_s - to_device_bytes_per_s, duplex_bytes_per_s / 2))")
+def write_back_bytes_per_s(
+    to_host_bytes_per_s: float, to_device_bytes_per_s: float, duplex_bytes_per_s: float
+) -> float:
+    """Return the rate to host memory, in bytes/s, while loads cross the link the other way at their full rate.
+
+    Both directions together give the duplex rate at most: what loads leave of it is for the way back, and no less than
+    half, as neither direction comes first.
+    Source: derivation: a sum that is shared; the sum is measured.
+
+    >>> write_back_bytes_per_s(53.5e9, 57e9, 97.9e9) / 1e9, write_back_bytes_per_s(342e9, 360e9, 342e9) / 1e9
+    (48.95, 171.0)
+    """
+    left: float = greatest(duplex_bytes_per_s - to_device_bytes_per_s, duplex_bytes_per_s / 2)
+    rate: float = least(to_host_bytes_per_s, left)
+    return rate
+
+
 @formula(
     "1 / ((1 - tier_share::DOUBLE) / link_bytes_per_s + tier_share::DOUBLE / least(tier_bytes_per_s, link_bytes_per_s))"
 )

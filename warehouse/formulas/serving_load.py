@@ -98,7 +98,7 @@ def run_energy_j(idle_w: float, busy_w: float, span_s: float, computing_s: float
 
     Source: derivation: power times time.
 
-    >>> run_energy_j(140, 700, 10, 2)
+    >>> run_energy_j(140.0, 700.0, 10.0, 2.0)
     2520.0
     """
     return idle_w * span_s + (busy_w - idle_w) * computing_s

@@ -28,6 +28,7 @@ def cache(options: argparse.Namespace) -> int:
     """
     home, output = home_path(options.home), output_path(options)
     given = {field.name: getattr(options, field.name) for field in fields(CacheQuestion) if field.name != "tiers"}
+    given["workload"] = options.workload or options.place
     question = CacheQuestion(**given, tiers=tuple(map(parse_tier, options.tier)))
     chosen = chosen_format(options.format, output)
     answer = cache_answer_of(question, home, Home(home).database)
@@ -36,8 +37,11 @@ def cache(options: argparse.Namespace) -> int:
         shown = pa.Table.from_pylist([dict(zip(SHOWN, _cells(row), strict=True)) for row in answer.rows])
         write_rows(shown.to_batches(), shown.schema, chosen, output, cell)
         print(verdict(answer))
+        for note in answer.notes:
+            print(f"note: {note}")
         return 0
     common = {name: value for name, value in asdict(answer).items() if name not in ("rows", "verdict_row")}
+    common["notes"] = "; ".join(answer.notes)
     table = pa.Table.from_pylist([common | asdict(row) for row in answer.rows])
     write_rows(table.to_batches(), table.schema, chosen, output, cell)
     return 0

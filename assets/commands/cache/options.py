@@ -7,7 +7,9 @@ import argparse
 
 def add_cache_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `kappa cache`."""
-    parser.add_argument("workload", metavar="WORKLOAD", help="a workload that the home folder holds")
+    workload = parser.add_mutually_exclusive_group(required=True)
+    workload.add_argument("place", nargs="?", metavar="WORKLOAD", help="a workload that the home folder holds")
+    workload.add_argument("--workload", metavar="NAME", help="the same, as other commands take it")
     parser.add_argument("--model", metavar="M", required=True)
     parser.add_argument("--accelerator", metavar="A", required=True)
     parser.add_argument("--link", metavar="L", help="default: the one that the accelerator is built with")
@@ -18,8 +20,9 @@ def add_cache_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--kv-dtype", metavar="D", default="bf16", help="bf16, fp8, or int8 and int4 with their scales")
     parser.add_argument(
-        "--gpus", metavar="N", type=int, help="accelerators that share each layer (default: the fewest)"
-    )
+        "--tensor-parallel", "--gpus", dest="gpus", metavar="N", type=int,
+        help="GPUs that share each layer (default: the least that hold it)",
+    )  # fmt: skip
     parser.add_argument("--counting", type=str.lower, help="text or chat (default: the log's own, else text)")
     parser.add_argument("--reuse", type=str.lower, help="prefix or history (default: what the workload has)")
     parser.add_argument(
@@ -27,4 +30,7 @@ def add_cache_options(parser: argparse.ArgumentParser) -> None:
         help="sessions served at a time, a turn each in turn, where there are no times (default: 256)",
     )  # fmt: skip
     parser.add_argument("--block-tokens", metavar="B", type=int, default=16, help="16 (vLLM, default) or 256 (LMCache)")
-    parser.add_argument("--requests-per-s", metavar="R", type=float, help="for bytes a second (default: the log's own)")
+    parser.add_argument(
+        "--rate", "--requests-per-s", dest="requests_per_s", metavar="R", type=float,
+        help="requests a second, for bytes a second (default: the log's own)",
+    )  # fmt: skip

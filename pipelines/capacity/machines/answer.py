@@ -79,6 +79,7 @@ class CacheAnswer:
         kappa_crit: Of the model on these accelerators together; None where no single number is.
         knee_bytes: Size behind the accelerators' memory from which on the next 100 GB never bring 1 % of all tokens.
         is_best_exact: Whether a policy reaches `best_hit_ratio`; else it is an upper bound.
+        notes: How the heads divide over the accelerators, where they do not evenly.
         rows: One for each cache asked for, by size.
         verdict_row: Which of them the verdict is about: the largest that was named, else the first beyond the knee.
     """
@@ -105,5 +106,6 @@ class CacheAnswer:
     kappa_crit: float | None
     knee_bytes: float
     is_best_exact: bool
+    notes: tuple[str, ...]
     rows: tuple[CacheRow, ...]
     verdict_row: int

@@ -13,6 +13,7 @@ from pipelines.capacity.machines.question import CacheQuestion, Tier, checked
 from pipelines.capacity.machines.tier_rows import HOST_BYTES, ModelOnMachine, model_on_machine
 from pipelines.capacity.machines.workload_requests import Served, read_requests
 from pipelines.capacity.policies import optimum
+from pipelines.hardware.caveats import tensor_parallel_caveats
 from pipelines.hardware.entities import Pair
 from pipelines.hardware.machines import Sources, machine_of
 from pipelines.hardware.questions.names import known_name
@@ -103,7 +104,8 @@ def _answer(question: CacheQuestion, case: _Case) -> CacheAnswer:
         kv_dtype=question.kv_dtype, gpus=placed.gpus, gpu_pool_bytes=placed.pool_bytes * placed.gpus,
         kv_token_bytes=placed.host_token_bytes, kappa_crit=case.machine.kappa_crit,
         knee_bytes=knee_bytes, is_best_exact=case.served.is_chained,
-        rows=rows, verdict_row=len(rows) - 1 if question.tiers or not beyond else beyond[0],
+        notes=tuple(tensor_parallel_caveats(model, placed.gpus)), rows=rows,
+        verdict_row=len(rows) - 1 if question.tiers or not beyond else beyond[0],
     )  # fmt: skip
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.hardware.bandwidth import parse_bytes_per_s
+from pipelines.hardware.deployment.fitting import MOST_GPUS
 from warehouse.errors import ErrorCode, UsageError
 from warehouse.hardware_rows.units import parse_quantity
 
 MOST_BYTES = 1e18
+# Of a whole fleet; bytes a second then stay far below the largest number.
+MOST_REQUESTS_PER_S = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +97,13 @@ def checked(question: CacheQuestion) -> CacheQuestion:
     wrong = [
         (question.sessions < 1, f"--sessions {question.sessions}", "a session is served at a time, or more"),
         (question.block_tokens < 1, f"--block-tokens {question.block_tokens}", "a block holds a token, or more"),
-        (question.gpus is not None and question.gpus < 1, f"--gpus {question.gpus}", "a model needs a GPU"),
         (
-            question.requests_per_s is not None and not 0 < question.requests_per_s < MOST_BYTES,
-            f"--requests-per-s {question.requests_per_s}", "a rate is above 0",
+            question.gpus is not None and not 1 <= question.gpus <= MOST_GPUS,
+            f"--tensor-parallel {question.gpus}", f"it is a number of GPUs from 1 to {MOST_GPUS:,}",
+        ),
+        (
+            question.requests_per_s is not None and not 0 < question.requests_per_s <= MOST_REQUESTS_PER_S,
+            f"--rate {question.requests_per_s}", f"it is above 0 and at most {MOST_REQUESTS_PER_S:g} a second",
         ),
         (len(set(names)) < len(names), f"tiers {', '.join(names)}", "a tier is named twice"),
     ]  # fmt: skip

@@ -36,13 +36,14 @@ _HARMLESS = re.compile(
     r"add_cross_attention|cross_attention_hidden_size|chunk_size_feed_forward|use_cache|cache_implementation|"
     r"pruned_heads|use_sliding_window_attention|num_(attention_)?logits_.*|pretraining_tp|swiglu_limit|"
     r"mamba_ssm_dtype|output_gate_type|moe_renormalize|moe_layer_scale|sliding_window_size|.*initializer.*|"
-    r"experts_per_token|num_experts|index_topk_freq|index_skip_topk_offset|index_topk_pattern|image_token_index|.*(vision|image|audio|video).*|for_llm_class|expert_dtype|.*_head_pad.*|"
+    r"experts_per_token|num_experts|image_token_index|.*(vision|image|audio|video).*|for_llm_class|expert_dtype|.*_head_pad.*|"
     r"rope_interleave|indexer_rope_interleave|qk_head_dim|num_logits_to_keep|max_window_layers|head_type|rotary_dim|"
     r"moe_router_dtype|layer_scale|"
     r"use_bidirectional_attention|quantization_config|.*_dropout"
 )
+_INT4 = r'awq|gptq|int4|w4a16|(?=.*"num_bits": 4\b)(?=.*"type": "int")'
 # Signs of a format in `quantization_config`, by its name in `models`.
-_FORMATS = {"mxfp4": "mxfp4", "nvfp4": "nvfp4", "int4": "awq|gptq|int4|w4a16", "fp8": "fp8|float8"}
+_FORMATS = {"mxfp4": "mxfp4", "nvfp4": "nvfp4", "int4": _INT4, "fp8": "fp8|float8"}
 
 
 class Config(BaseModel):
@@ -104,6 +105,9 @@ class Config(BaseModel):
     index_head_dim: Count | None = None
     index_topk: Count | None = None
     indexer_types: list[str] | None = None
+    index_topk_pattern: str | list[str] | None = None
+    index_topk_freq: Count | None = None
+    index_skip_topk_offset: int | None = None
 
     linear_num_value_heads: Count | None = None
     linear_num_key_heads: Count | None = None
@@ -117,6 +121,20 @@ class Config(BaseModel):
         """Return the format of the weights, as `models` calls it; None for bf16 and for a format that is not known."""
         words = json.dumps(self.quantization_config or {}).lower()
         return next((name for name, sign in _FORMATS.items() if re.search(sign, words)), None)
+
+    def indexers(self) -> list[str]:
+        """Return `full` or `shared` for each layer: whether it has an indexer of its own.
+
+        A list or a pattern of letters (F, S) says so; else the layers up to `index_skip_topk_offset` have one, and then
+        every `index_topk_freq`-th, as transformers reads glm_moe_dsa.
+        """
+        if self.indexer_types is not None:
+            return self.indexer_types
+        if self.index_topk_pattern is not None:
+            return ["shared" if one[:1].upper() == "S" else "full" for one in self.index_topk_pattern]
+        every, offset = self.index_topk_freq or 1, self.index_skip_topk_offset or 0
+        after = [max(layer - offset + 1, 0) for layer in range(self.num_hidden_layers)]
+        return ["shared" if past % every else "full" for past in after]
 
 
 def parse_config(data: bytes, place: str) -> Config:

@@ -84,10 +84,7 @@ def _latent_attention(config: Config) -> int:
 
 def index_layers(config: Config) -> int:
     """Return how many layers have an indexer of their own; the others use the tokens that an earlier one picked."""
-    if config.index_n_heads is None:
-        return 0
-    types = config.indexer_types
-    return config.num_hidden_layers if types is None else types.count("full")
+    return 0 if config.index_n_heads is None else config.indexers().count("full")
 
 
 def _indexer(config: Config) -> int:

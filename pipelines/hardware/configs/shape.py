@@ -86,8 +86,8 @@ def _why_not(config: Config, family: Family, kinds: list[str] | None) -> str:
         return f"key {lacking[0]} is missing"
     if config.attn_type_list is not None and set(config.attn_type_list) != {1}:
         return "attn_type_list has layers of another attention"
-    if config.indexer_types is not None and len(config.indexer_types) != len(kinds):
-        return "indexer_types has not one kind for each layer"
+    if config.index_n_heads is not None and len(config.indexers()) != len(kinds):
+        return "indexer_types (or index_topk_pattern) has not one kind for each layer"
     if len({*kinds} & {SLIDING, CHUNKED, LINEAR}) > 1:
         return "its layers are of three kinds"
     return ""

@@ -13,6 +13,8 @@ USED_SHARE, RESERVED_BYTES = 0.9, 3.5e9
 POOL_SHARE = 0.09
 # GPUs of a host; more of them span nodes.
 NODE_GPUS = 8
+# Beyond every machine that serves one model.
+MOST_GPUS = 4096
 # GPUs in one NVLink domain where that is a rack.
 RACK_GPUS = {"gb200": 72, "gb300": 72}
 

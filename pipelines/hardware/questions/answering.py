@@ -290,7 +290,7 @@ def _extras(question: OneQuestion, sources: Sources, case: Case, turn: TurnCosts
 
 
 def _to_host(question: OneQuestion, sources: Sources, case: Case) -> float:
-    """Return the rate of the copy back to host memory, that of the other direction where it is unknown."""
+    """Return the rate of the copy back to host memory while loads go on, that of a load where it is unknown."""
     share = _bytes_share(question, case)
     return (question.bandwidth_bytes_per_s or _link_to_host(sources, case.row)) / share
 
@@ -299,7 +299,10 @@ def _link_to_host(sources: Sources, row: OnPlatform) -> float:
     if row.basis == "measured" and any(m.accelerator == row.accelerator for m in sources.measured):
         return measured_of(sources, row).pinned_to_host_bytes_per_s
     link = known(named(sources.links, row.link))
-    return link.to_host_bytes_per_s or link.bytes_per_s
+    alone = link.to_host_bytes_per_s or link.bytes_per_s
+    if link.duplex_bytes_per_s is None:
+        return alone
+    return serving.write_back_bytes_per_s(alone, link.bytes_per_s, link.duplex_bytes_per_s)
 
 
 def settings_of(question: OneQuestion, sources: Sources, row: KappaCrit) -> list[tuple[Case, Setting]]:

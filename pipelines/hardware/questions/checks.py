@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipelines.hardware.deployment.fitting import MOST_GPUS
 from pipelines.hardware.questions.question import OneQuestion
 from warehouse.errors import ErrorCode, UsageError
 
@@ -45,9 +46,9 @@ def _numbers(question: OneQuestion) -> tuple[tuple[bool, str, str], ...]:
             "no room for a token",
         ),
         (
-            _below(question.tensor_parallel, 1),
+            question.tensor_parallel is not None and not 1 <= question.tensor_parallel <= MOST_GPUS,
             f"--tensor-parallel {question.tensor_parallel} is not possible",
-            "it is a number of GPUs, at least 1",
+            f"it is a number of GPUs from 1 to {MOST_GPUS:,}",
         ),
         (
             not _are_watts(question.idle_w, question.busy_w),

@@ -54,7 +54,9 @@ def serving_of(question: OneQuestion) -> Serving:
 
 def _platforms(question: OneQuestion, sources: Sources) -> list[Pair]:
     rate, basis = question.bandwidth_bytes_per_s, question.basis
-    is_free = not any((question.accelerator, question.link, basis, rate))
+    # The headline platforms are physical ones, but for the paper's; a workload's verdict asks for that basis.
+    is_open = basis is None or (basis == "physical" and question.workload is not None)
+    is_free = is_open and not any((question.accelerator, question.link, rate))
     is_free &= question.model is None or question.is_about_turns
     shown = {(row.accelerator, row.link, row.basis) for row in sources.headlines}
     fits = fitting_platforms(sources, question.accelerator, question.link, is_bandwidth_given=rate is not None)

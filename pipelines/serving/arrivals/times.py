@@ -7,6 +7,9 @@ import numpy as np
 from pipelines.serving.engine.requests import Floats
 from warehouse.errors import ErrorCode, KappaError, UsageError
 
+# A request in 30 years, and more than any fleet serves: in between instants are exact to a microsecond.
+LEAST_PER_S, MOST_PER_S = 1e-9, 1e9
+
 
 def poisson(requests: int, rate_per_s: float, seed: int = 0) -> Floats:
     """Return arrivals in seconds, shape (requests,): gaps are exponential with mean 1 / rate.
@@ -15,11 +18,11 @@ def poisson(requests: int, rate_per_s: float, seed: int = 0) -> Floats:
 
     Args:
         requests: Their number.
-        rate_per_s: Mean arrivals a second, above 0.
+        rate_per_s: Mean arrivals a second, from `LEAST_PER_S` to `MOST_PER_S`.
         seed: Of NumPy's default generator.
 
     Raises:
-        UsageError: the rate is no positive number.
+        UsageError: the rate is none.
     """
     check_rate(rate_per_s)
     return np.random.default_rng(seed).exponential(1 / rate_per_s, requests).cumsum()
@@ -55,11 +58,11 @@ def stretched(log_s: Floats, rate_per_s: float | None) -> Floats:
 
 
 def check_rate(rate_per_s: float) -> None:
-    """Raise UsageError where a rate is no positive number."""
-    if not 0 < rate_per_s < np.inf:
+    """Raise UsageError where a rate is no number from `LEAST_PER_S` to `MOST_PER_S`."""
+    if not LEAST_PER_S <= rate_per_s <= MOST_PER_S:
         raise UsageError(
             f"a rate of {rate_per_s:g} requests a second is not possible",
-            "requests come at a rate above 0",
-            "give one above 0",
+            f"requests come at {LEAST_PER_S:g} to {MOST_PER_S:g} a second",
+            "give a rate between them",
             code=ErrorCode.USAGE,
         )

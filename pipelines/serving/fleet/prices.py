@@ -12,6 +12,8 @@ from warehouse.hardware_rows.names import find_name, nearest_names
 from warehouse.hardware_rows.rows import FOLDER, load_reference
 
 GIVEN = "given with --price"
+# Dollars an hour and hours: no price and no month of a fleet is outside.
+LEAST, MOST = 1e-6, 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def prices_of(given: Sequence[str], accelerators: Sequence[str], user: Path | No
 
 
 def pairs(given: Sequence[str], option: str, names: Sequence[str]) -> Mapping[str, float]:
-    """Return the numbers of `NAME=NUMBER` texts, each above 0.
+    """Return the numbers of `NAME=NUMBER` texts, each above 0 and at most `MOST`.
 
     Raises:
         UsageError: a text is not of that form.
@@ -74,9 +76,10 @@ def pairs(given: Sequence[str], option: str, names: Sequence[str]) -> Mapping[st
             value = float(number)
         except ValueError:
             value = math.nan
-        if not 0 < value < math.inf:
+        if not LEAST <= value <= MOST:
             raise UsageError(
-                f"{option} {text} is not possible", "it is ACCELERATOR=NUMBER, above 0", "give such a pair",
+                f"{option} {text} is not possible", f"it is ACCELERATOR=NUMBER, from {LEAST:g} to {MOST:g}",
+                "give such a pair",
                 code=ErrorCode.USAGE,
             )  # fmt: skip
         known = find_name(name, names)

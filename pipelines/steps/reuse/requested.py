@@ -30,6 +30,7 @@ from pipelines.vocab.files import TokenizerFile
 from pipelines.vocab.template_files import chat_template
 from pipelines.workloads.declaration import Workload
 from warehouse.declared.fields import PREFIX
+from warehouse.declared.formats import percent
 from warehouse.home.products import Product, identity_of
 from warehouse.home.staging import Staging
 
@@ -156,6 +157,6 @@ def _compared(turns: Turns, reports: list[list[int] | None], order: Ints) -> dic
 def _said(reported: dict[str, float]) -> str:
     predicted, found = reported["predicted_hit_ratio"], reported["reported_hit_ratio"]
     return (
-        f"an unlimited cache would hold {predicted:.1%} of the prompts' tokens, the server reported {found:.1%}"
-        f" ({reported['compared_requests']:,} requests have both)"
+        f"an unlimited cache would hold {percent(predicted)} of the prompts' tokens, the server reported "
+        f"{percent(found)} ({reported['compared_requests']:,} requests have both)"
     )

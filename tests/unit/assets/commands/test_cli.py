@@ -180,8 +180,17 @@ class TestParser:
             others = [
                 part for name in REQUIRED.get(command, ()) if name not in option.option_strings for part in (name, "1")
             ]
-            line = [command, *NEEDED.get(command, []), *others, *once]
+            needed = [] if option.dest == "workload" and command == "cache" else NEEDED.get(command, [])
+            line = [command, *needed, *others, *once]
             assert build_parser().parse_args(line).command == command
+
+    @pytest.mark.parametrize("line", ["cache w", "cache --workload w"])
+    def test_the_workload_of_a_cache(self, line: str) -> None:
+        """Its place is enough, and `--workload` as the other commands take it; the number of GPUs has two names too."""
+        more = ["--model", "m", "--accelerator", "a"]
+        options = build_parser().parse_args([*line.split(), *more, "--tensor-parallel", "2"])
+        assert (options.workload or options.place, options.gpus) == ("w", 2)
+        assert build_parser().parse_args([*line.split(), *more, "--gpus", "2"]).gpus == 2
 
     @pytest.mark.parametrize("line", ["--help", "run --help", "sql --help", "crit --help", "--version"])
     def test_help(self, line: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,5 +27,6 @@ def test_every_workload_of_a_repository_is_asked_for_its_files(monkeypatch: pyte
     relation = SimpleNamespace(order=lambda _: relation, to_arrow_table=lambda: rows)
     opened = contextlib.nullcontext(SimpleNamespace(table=lambda _: relation))
     monkeypatch.setattr(kappa, "open", lambda _: opened)
-    monkeypatch.setattr(running, "workload", lambda name: SimpleNamespace(select=lambda *_: [f"{name}.json"]))
+    known = {name: SimpleNamespace(hub=None, select=lambda *_, name=name: [f"{name}.json"]) for name in ("one", "two")}
+    monkeypatch.setattr(running, "known_workloads", lambda _: known)
     assert running.changed_files(Home(tmp_path)) == ["owner/set/one.json"]

@@ -141,6 +141,14 @@ def test_tensor_parallel_and_bandwidth(crit: Crit) -> None:
     assert many["pcie_overhead"] == pytest.approx(1024 / many["kappa_crit"])
 
 
+def test_the_way_back_shares_the_link(crit: Crit) -> None:
+    """57e9 in and 97.9e9 both ways leave 40.9e9, less than half of the sum: the way back has 48.95e9, not 53.5e9."""
+    names = ("--model", "llama-3.1-8b", "--accelerator", "h100-sxm", "--link", "pcie5-x16-h100-devgpu")
+    row = crit(*names, "--basis", "physical", *TURN, "--output-tokens", "136", "--cost-model", "2n")[0]
+    # (64 + 136) x 131,072 bytes
+    assert row["write_back_s"] == pytest.approx(200 * 131_072 / 48.95e9, rel=1e-6)
+
+
 def test_more_about_a_turn(crit: Crit) -> None:
     """A tier, write-back, the scheduler's bound and energy."""
     (row,) = crit(

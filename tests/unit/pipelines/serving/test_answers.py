@@ -164,6 +164,7 @@ def test_a_power_cap_slows_computing_alone() -> None:
     "wrong",
     [
         {"workload": None}, {"rates_per_s": (0.0,)}, {"rates_per_s": (-1.0,)}, {"rates_per_s": (math.nan,)},
+        {"rates_per_s": (1e-308,)}, {"rates_per_s": (1e308,)}, {"rates_per_s": (math.inf,)},
         {"token_budget": 0}, {"max_seqs": 0}, {"pool_tokens": 0}, {"sessions": 0}, {"seeds": 0}, {"turns": -1},
         {"policies": ("lifo",)}, {"arrivals": "closed:0"}, {"arrivals": "closed"}, {"arrivals": "log:"},
         {"arrivals": "often"}, {"decode": "hold"}, {"decode": "hold:x"}, {"decode": "hold:-1"}, {"decode": "all"},

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.serving.fleet.classes import classes_of
+from pipelines.serving.fleet.prices import pairs
 from pipelines.serving.fleet.routing import Fleet, cheapest, threshold
-from warehouse.errors import ErrorCode, KappaError
+from warehouse.errors import ErrorCode, KappaError, UsageError
 
 # llama-3.1-70b at bf16: 2 x 70,553,706,496 FLOP and 327,680 bytes a token.
 COMPUTE_TOKEN_S = 2 * 70_553_706_496 / 544.225e12
@@ -97,3 +98,15 @@ def test_classes_hold_every_turn() -> None:
     # 1 and 3 fall into one class: mean 2
     same = classes_of(np.array([300, 400]), np.array([20, 30]))
     assert same.means(np.array([1.0, 3.0])).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["h100-sxm", "h100-sxm=0", "h100-sxm=-1", "h100-sxm=nan", "h100-sxm=inf", "h100-sxm=1e308", "h100-sxm=1e-308"],
+)
+def test_prices_that_are_none(text: str) -> None:
+    """A price is a number of dollars that a machine may cost; a fleet of infinite cost has no best routing."""
+    assert pairs(["h100-sxm=2.5"], "--price", ["h100-sxm"]) == {"h100-sxm": 2.5}
+    with pytest.raises(UsageError) as refused:
+        pairs([text], "--price", ["h100-sxm"])
+    assert refused.value.code == ErrorCode.USAGE

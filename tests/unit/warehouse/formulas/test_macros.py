@@ -52,6 +52,7 @@ RANGES: dict[str, st.SearchStrategy[Any]] = {
     "kv_bytes_per_token": BYTES, "window_bytes_per_token": BYTES, "chunk_bytes_per_token": BYTES,
     "state_bytes": BYTES, "bf16_bytes": BYTES, "kv_bytes": BYTES, "kv_bytes_per_request": st.integers(0, 10**12),
     "bytes_per_s": RATE, "flop_per_s": RATE, "hbm_bytes_per_s": RATE, "to_host_bytes_per_s": RATE,
+    "to_device_bytes_per_s": RATE, "duplex_bytes_per_s": RATE,
     "link_bytes_per_s": RATE, "tier_bytes_per_s": RATE, "tier_share": SHARE, "transfer_share": SHARE,
     "kappa_m_flop_per_byte": RATE, "kappa_hw_byte_per_flop": SECONDS, "kappa_ratio": RATE, "kappa_crit": SECONDS,
     "pcie_overhead": RATE, "transfer_s": SECONDS, "compute_s": SECONDS, "weights_s": SECONDS,

@@ -251,6 +251,7 @@ class TestCommand:
             (["--bandwidth", "15"], "bandwidth '15' "),
             (["--bandwidth", "-5GB/s"], "bandwidth '-5GB/s' "),
             (["--tensor-parallel", "0"], "--tensor-parallel 0 "),
+            (["--tensor-parallel", "1000003"], "--tensor-parallel 1000003 "),
             (["--sustained-fraction", "0"], "--sustained-fraction 0.0 "),
             (["--sustained-fraction", "1.1"], "--sustained-fraction 1.1 "),
             (["--sustained-fraction", "nan"], "--sustained-fraction nan "),

@@ -134,6 +134,15 @@ def test_sizes_that_are_sold(sources: Sources, database: Path) -> None:
     assert verdict(answer).startswith("The accelerators' own memory keeps 100 %")
 
 
+def test_heads_that_do_not_divide_are_named(sources: Sources, database: Path) -> None:
+    """64 query heads and 8 KV heads on 3 GPUs: two notes, as `kappa crit` has them; on 4 there are none."""
+    assert asked(sources, database).notes == ()
+    uneven = asked(sources, database, gpus=3).notes
+    assert [note.startswith("3 GPUs ") for note in uneven] == [True, True]
+    assert "64 query heads" in uneven[0]
+    assert "8 KV heads" in uneven[1]
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -143,8 +152,11 @@ def test_sizes_that_are_sold(sources: Sources, database: Path) -> None:
         ({"reuse": "history"}, ErrorCode.NOT_BUILT),
         ({"sessions": 0}, ErrorCode.USAGE),
         ({"gpus": 0}, ErrorCode.USAGE),
+        ({"gpus": 4097}, ErrorCode.USAGE),
         ({"block_tokens": 0}, ErrorCode.USAGE),
         ({"requests_per_s": 0.0}, ErrorCode.USAGE),
+        ({"requests_per_s": 1e308}, ErrorCode.USAGE),
+        ({"requests_per_s": float("nan")}, ErrorCode.USAGE),
         ({"tiers": (Tier("dram", 1e9), Tier("dram", 2e9))}, ErrorCode.USAGE),
     ],
 )

@@ -160,6 +160,8 @@ def test_indexers_follow_from_their_frequency() -> None:
     config = {key: value for key, value in CONFIGS["glm-5.2"].items() if key != "indexer_types"}
     assert row_of(config) == row_of(CONFIGS["glm-5.2"])
     assert row_of(config).index_layers == 21
+    # A pattern of letters is a list: 20 of the 78
+    assert row_of(config | {"index_topk_pattern": "F" * 20 + "S" * 58}).index_layers == 20
 
 
 @pytest.mark.parametrize(
@@ -170,6 +172,8 @@ def test_indexers_follow_from_their_frequency() -> None:
         ({"quant_algo": "NVFP4", "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "float"}}}}, "nvfp4"),
         ({"quant_method": "mxfp4"}, "mxfp4"),
         ({"config_groups": {"a": {"weights": {"num_bits": 4, "type": "int"}}}}, "int4"),
+        ({"config_groups": {"a": {"weights": {"type": "int", "group_size": 128, "num_bits": 4}}}}, "int4"),
+        ({"config_groups": {"a": {"weights": {"num_bits": 8, "type": "int"}}}}, None),
         ({"quant_method": "other"}, None),
     ],
 )  # fmt: skip

@@ -12,8 +12,9 @@ from refusals import refused
 
 from pipelines.hardware.machines import read_sources
 from pipelines.hardware.questions.answer import CritRow, TurnAnswer, flat_row
+from pipelines.hardware.questions.choosing import chosen_rows
 from pipelines.hardware.questions.crit import crit as ask
-from pipelines.hardware.questions.question import CritQuestion
+from pipelines.hardware.questions.question import CritQuestion, OneQuestion
 from warehouse.errors import ErrorCode, UsageError
 from warehouse.home.home import Home
 
@@ -121,3 +122,14 @@ class TestSeveral:
         assert [(row["model"], row["tensor_parallel"]) for row in rows] == [
             ("llama-3.1-70b", 2), ("llama-3.1-70b", 16), ("llama-3.1-8b", 2), ("llama-3.1-8b", 16),
         ]  # fmt: skip
+
+
+def test_a_workload_is_asked_on_the_headline_platforms() -> None:
+    """Nothing else named, a verdict has the rows of headlines.csv: 8 models on 6 physical platforms, not on all."""
+    rows = chosen_rows(OneQuestion(workload="mine", basis="physical"), SOURCES)
+    shown = {(row.accelerator, row.link) for row in SOURCES.headlines if row.basis == "physical"}
+    assert {(row.accelerator, row.link) for row in rows} == shown
+    assert len(rows) == 8 * len(shown) == 48
+    # a link that is named opens all that have it
+    named = chosen_rows(OneQuestion(workload="mine", basis="physical", link="pcie5-x16"), SOURCES)
+    assert len({row.accelerator for row in named}) > len(shown)
