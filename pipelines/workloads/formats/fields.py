@@ -27,10 +27,12 @@ def value_at(value: Any, path: str) -> Any:  # noqa: ANN401 - any JSON value
     >>> value_at({"a": {"b": [5, 6]}, "c.d": 7}, "a.b.1"), value_at({"c.d": 7}, "c.d"), value_at({"a": 1}, "a.b")
     (6, 7, ABSENT)
     """
-    if isinstance(value, Mapping) and path in value:
+    # Most values are dicts, of which the check of an abstract class takes as long as all the rest.
+    is_object = type(value) is dict or isinstance(value, Mapping)
+    if is_object and path in value:
         return value[path]
     name, dot, rest = path.partition(".")
-    if isinstance(value, Mapping) and name in value:
+    if is_object and name in value:
         inner = value[name]
     elif isinstance(value, Sequence) and not isinstance(value, str) and _is_place(name, value):
         inner = value[int(name)]
