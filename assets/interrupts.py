@@ -27,6 +27,7 @@ class _State:
     is_ours = False
     has_come = False
     is_told = False
+    grace_s = GRACE_S
     stderr = _STDERR
 
 
@@ -53,6 +54,11 @@ def stop_too(stop: Callable[[], object]) -> None:
     """Register `stop` to be called at Ctrl-C from another thread, for a library that does not check for signals."""
     if _State.is_ours:
         _STOPS.append(stop)
+
+
+def hurry(grace_s: float) -> None:
+    """End the process so soon after Ctrl-C: for a command that leaves no unfinished files."""
+    _State.grace_s = grace_s
 
 
 def tell() -> None:
@@ -106,5 +112,5 @@ def _watch(signals: int) -> None:
             stop()
         except Exception:  # noqa: BLE001, S112 - a library that cannot be stopped keeps running
             continue
-    select([signals], [], [], GRACE_S)
+    select([signals], [], [], _State.grace_s)
     leave()

@@ -14,6 +14,7 @@ from kappa.profiling import profile
 from kappa.serving import serve_sim
 from kappa.warehouse import Warehouse, open_warehouse
 from pipelines.capacity.machines.question import CacheQuestion, Tier
+from pipelines.exporting.question import ExportQuestion
 from pipelines.hardware.questions.question import CritQuestion
 from pipelines.hardware.questions.verdict import Verdict, verdict
 from pipelines.serving.answers.question import ServeQuestion
@@ -25,6 +26,7 @@ __all__ = [
     "CacheQuestion",
     "CritQuestion",
     "ErrorCode",
+    "ExportQuestion",
     "KappaError",
     "ServeQuestion",
     "Tier",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
+from kappa.arguments import require_question
 from pipelines.capacity.machines.question import CacheQuestion
 from pipelines.hardware.questions.question import CritQuestion
+from warehouse.hardware_rows.tokenizer_names import own_tokenizer_folder, tokenizer_names
 from warehouse.home.home import Home, home_path
 
 if TYPE_CHECKING:
@@ -24,10 +27,15 @@ def answers_of(question: CritQuestion, home: Path, database: Callable[[], Path])
         UsageError: the question contradicts itself, or has an impossible number.
         KappaError: a name is unknown (the nearest are named), or nothing fits the choice.
     """
+    require_question(question, CritQuestion)
     from pipelines.hardware.machines import read_sources  # noqa: PLC0415 - pyarrow and NumPy are slow to import
     from pipelines.hardware.questions.crit import crit as answers  # noqa: PLC0415
+    from pipelines.hardware.questions.names import known_name  # noqa: PLC0415
     from warehouse.hardware_rows.rows import FOLDER, user_folder  # noqa: PLC0415
 
+    if question.tokenizer is not None:
+        known = tokenizer_names(own=own_tokenizer_folder(home))
+        question = replace(question, tokenizer=known_name("tokenizer", question.tokenizer, known))
     return answers(question, read_sources(FOLDER, user_folder(home)), database)
 
 
@@ -38,6 +46,7 @@ def cache_answer_of(question: CacheQuestion, home: Path, database: Callable[[], 
         UsageError: the question has an impossible number.
         KappaError: a name is unknown, the model does not fit, or the workload is not in the warehouse.
     """
+    require_question(question, CacheQuestion)
     from pipelines.capacity.machines.answering import cache as answer  # noqa: PLC0415 - NumPy is slow to import
     from pipelines.hardware.machines import read_sources  # noqa: PLC0415
     from warehouse.hardware_rows.rows import FOLDER, user_folder  # noqa: PLC0415

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kappa.arguments import opened, optional_text, path_text, texts_by_name
 from kappa.asking import answers_of
 from pipelines.hardware.questions.question import CritQuestion
 from warehouse.errors import ErrorCode, KappaError
-from warehouse.home.home import Home, home_path
 
 if TYPE_CHECKING:
     from pipelines.hardware.questions.answer import CritAnswer
@@ -36,11 +36,18 @@ def profile(
         fields: dotted paths by role, where names differ.
 
     Raises:
+        UsageError: an argument is of another type.
         KappaError: the source is not understood, or a step failed; what was published before is as it was.
     """
-    place = Home(home_path(None if home is None else os.fspath(home)))
-    asked = {"home": str(place.path), "source": os.fspath(source), "name": name, "format": format}
-    request = json.dumps(asked | {"fields": dict(fields or {})})
+    place = opened(home)
+    asked = {
+        "home": str(place.path),
+        "source": path_text("source", source),
+        "name": optional_text("name", name),
+        "format": optional_text("format", format),
+        "fields": texts_by_name("fields", fields),
+    }
+    request = json.dumps(asked)
     # The graph runs in a process of its own: Dagster sets up logging and signals for all of one.
     command = [sys.executable, "-m", "assets.commands.own.profiling", request]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - ours

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
+from kappa.arguments import require_question
 from pipelines.serving.answers.question import ServeQuestion
 from warehouse.home.home import Home, home_path
 
@@ -24,6 +25,7 @@ def answers_of(
         UsageError: the question contradicts itself, or has an impossible number.
         KappaError: a name is unknown (the nearest are named), nothing fits the choice, or a price lacks.
     """
+    require_question(question, ServeQuestion)
     from pipelines.hardware.machines import read_sources  # noqa: PLC0415 - pyarrow and NumPy are slow to import
     from pipelines.serving.answers.answering import serve  # noqa: PLC0415
     from pipelines.serving.answers.fleet import fleets  # noqa: PLC0415

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from kappa.arguments import opened, optional_text, require_question, text, whole_number
 from kappa.asking import answers_of, cache_answer_of
 from kappa.serving import answers_of as serve_answers_of
 from pipelines.capacity.machines.question import CacheQuestion
+from pipelines.exporting.question import ExportQuestion
 from pipelines.hardware.questions.question import CritQuestion
 from pipelines.serving.answers.question import ServeQuestion
 from warehouse.database.engine import checked, matching, read_only, stream
@@ -17,9 +18,10 @@ from warehouse.declared.tables import TABLES
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.hardware_rows.names import listed_names
 from warehouse.home.generation import DATABASE
-from warehouse.home.home import Home, home_path
+from warehouse.home.home import Home
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
     import pyarrow as pa
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pipelines.capacity.machines.answer import CacheAnswer
     from pipelines.hardware.questions.answer import CritAnswer
     from pipelines.serving.answers.answer import FleetAnswer, ServeAnswer
+    from pipelines.steps.reuse.exported import Exported
     from warehouse.database.engine import Relation
 
 
@@ -37,9 +40,10 @@ def open_warehouse(home: str | os.PathLike[str] | None = None) -> Warehouse:
         home: the home folder; None for KAPPA_HOME, else `./data`, as on the command line.
 
     Raises:
+        UsageError: `home` is no path.
         KappaError: the folder has no published generation, or one of another kappa version.
     """
-    return Warehouse(Home(home_path(None if home is None else os.fspath(home))))
+    return Warehouse(opened(home))
 
 
 class Warehouse:
@@ -94,7 +98,7 @@ class Warehouse:
         >>> sample.table("links", link="pcie5-x16").project("peak_bytes_per_s").fetchall()
         [(63015000000.0,)]
         """
-        if name not in TABLES:
+        if text("name", name) not in TABLES:
             raise KappaError(
                 f"there is no table {name!r}",
                 listed_names(name, TABLES),
@@ -166,7 +170,7 @@ class Warehouse:
         >>> rows.filter("population = 'reused' AND percentile = 50").project("block_tokens").fetchall()
         [(1,)]
         """
-        if block_tokens < 1:
+        if whole_number("block_tokens", block_tokens) < 1:
             raise KappaError(
                 f"block_tokens {block_tokens} is not possible",
                 "a block holds a token",
@@ -193,7 +197,7 @@ class Warehouse:
         >>> sample.sql("SELECT count(DISTINCT workload) FROM turns WHERE tokenizer = $t", {"t": "qwen3"}).fetchall()
         [(4,)]
         """
-        return checked(self._connection, query, dict(parameters or {}))
+        return checked(self._connection, text("query", query), dict(parameters or {}))
 
     def batches(self, query: str, batch_rows: int = 1 << 16, form: str = "parquet") -> pa.RecordBatchReader:
         """Return the rows of a query in batches, computed as they are read: what `kappa sql` writes.
@@ -209,7 +213,7 @@ class Warehouse:
         >>> sum(batch.num_rows for batch in sample.batches("FROM summary", batch_rows=5))
         24
         """
-        return stream(self._connection, query, batch_rows, form)
+        return stream(self._connection, text("query", query), batch_rows, form)
 
     def interrupt(self) -> None:
         """Stop the query that runs, from another thread or a signal handler."""
@@ -243,6 +247,26 @@ class Warehouse:
         """
         return cache_answer_of(question, self._home.path, lambda: self.folder / DATABASE)
 
+    def export(self, question: ExportQuestion) -> Exported:
+        """Return a workload of the home folder as a trace without text, from what its latest run left there.
+
+        Raises:
+            UsageError: a field of another type, or a form or size of blocks that there is not.
+            KappaError: the workload was not run here, or its K has no blocks.
+
+        >>> from kappa import ExportQuestion
+        >>> trace = sample.export(ExportQuestion("finqa", form="bailian"))
+        >>> import json
+        >>> first = json.loads(next(trace.lines))
+        >>> first["parent_chat_id"], first["turn"], trace.block_tokens, trace.written.requests
+        (-1, 1, 16, 1)
+        """
+        from pipelines.steps.reuse.exported import exported  # noqa: PLC0415 - NumPy is slow to import
+
+        require_question(question, ExportQuestion)
+        note = self._home.current_note() or {}
+        return exported(self._home.staging(is_sample=bool(note.get("is_sample"))), question)
+
     def serve_sim(self, question: ServeQuestion) -> list[ServeAnswer] | list[FleetAnswer]:
         """Return what happens when turns of this generation meet on a machine or a fleet. See `kappa.serve_sim`.
 
@@ -263,6 +287,7 @@ class Warehouse:
         """Return the names; KappaError for one that the warehouse does not hold, instead of an empty result."""
         summary = self._connection.table("summary")
         for column, name in names.items():
+            optional_text(column, name)
             known = [row[0] for row in summary.project(column).distinct().order(column).fetchall()]
             if name is not None and name not in known:
                 what, why = f"there is no {column} {name!r} here", listed_names(name, known)

@@ -209,6 +209,7 @@ _COMMANDS = {
     "refresh": "assets.commands.running",
     "report": "assets.commands.running",
     **dict.fromkeys(("add", "profile", "workloads", "remove"), "assets.commands.own.command"),
+    "export": "assets.commands.own.exporting",
     "sql": "assets.commands.querying",
     "crit": "assets.commands.crit.command",
     "cache": "assets.commands.cache.command",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from assets.commands import doctor_home
 from assets.commands.cli import readable
+from assets.commands.doctor_own import own_checks
 from assets.commands.screen import write_line
 from pipelines.steps.inputs import code_version
 from pipelines.vocab.specs import tokenizer_spec
@@ -65,6 +66,8 @@ def _findings(home: Home) -> Iterator[Finding]:
     yield Finding(True, "libraries", ", ".join(f"{name} {_version(name)}" for name in LIBRARIES))
     for what, look in HOME.items():
         yield _try(what, partial(look, home))
+    for what, check in own_checks(home):
+        yield _try(what, check)
     yield _disk("disk of the home folder", home.path)
     yield _disk("disk of the Hub's cache", _cache_folder())
     yield Finding(True, "HF_TOKEN", "set" if _has_token() else "not set (needed for gated repositories only)")

@@ -15,6 +15,8 @@ from kappa.warehouse import open_warehouse
 from warehouse.errors import ErrorCode, KappaError, UsageError
 
 BATCH_ROWS = 1 << 16
+# Time for DuckDB to stop at Ctrl-C, where no file is being written.
+STOP_S = 1.0
 
 
 def sql(options: argparse.Namespace) -> int:
@@ -27,6 +29,9 @@ def sql(options: argparse.Namespace) -> int:
     form = chosen_format(options.format, output)
     with open_warehouse(options.home) as warehouse:
         interrupts.stop_too(warehouse.interrupt)
+        if output is None:
+            # DuckDB looks for its interrupt between vectors: one value of gigabytes is made to its end.
+            interrupts.hurry(STOP_S)
         reader = warehouse.batches(query, BATCH_ROWS, form)
         try:
             write_rows(reader, reader.schema, form, output)

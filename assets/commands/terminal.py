@@ -17,7 +17,7 @@ from typing import IO
 import pyarrow as pa
 
 from assets.commands.output import written
-from assets.commands.screen import is_number, text_table
+from assets.commands.screen import is_number, is_terminal, text_table
 from warehouse.declared.formats import number, printable, raw
 from warehouse.errors import ErrorCode, KappaError, UsageError
 
@@ -58,7 +58,9 @@ def write_rows(
 ) -> None:
     """Write rows in the format `table`, `markdown`, `csv`, `json` or `parquet` to a file or to standard output.
 
-    A statement without columns, such as SET, writes nothing. `shown` formats a value of a table.
+    No value controls a terminal: tables show U+FFFD for what would, JSON has it escaped, and CSV, which has no escapes,
+    is as it is but on a terminal itself, where it is as in tables. A statement without columns, such as SET, writes
+    nothing. `shown` formats a value of a table.
 
     Raises:
         KappaError: the format is Parquet and there is no file, or the file cannot be written.
@@ -87,6 +89,16 @@ def write_text(text: str, output: Path | None) -> None:
     """
     with _text_output(output) as stream:
         stream.write(f"{text}\n")
+
+
+def write_lines(lines: Iterable[str], output: Path | None) -> None:
+    """Write lines as they come to a file or to standard output; a failure leaves an existing file unchanged.
+
+    Raises:
+        KappaError: the file cannot be written, or standard output is closed.
+    """
+    with _text_output(output) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
 
 
 @contextlib.contextmanager
@@ -122,9 +134,10 @@ def _write_table(
 
 
 def _write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
-    stream.write(",".join(map(_csv_cell, schema.names)) + "\n")
+    cell = _shown_csv_cell if is_terminal(stream) else _csv_cell
+    stream.write(",".join(map(cell, schema.names)) + "\n")
     for batch in batches:
-        columns = [map(_csv_cell, batch.column(n).to_pylist()) for n in range(batch.num_columns)]
+        columns = [map(cell, batch.column(n).to_pylist()) for n in range(batch.num_columns)]
         stream.writelines(",".join(row) + "\n" for row in zip(*columns, strict=True))
 
 
@@ -162,6 +175,11 @@ def _csv_cell(value: object) -> str:
     return text if text and _QUOTED.search(text) is None else '"' + text.replace('"', '""') + '"'
 
 
+def _shown_csv_cell(value: object) -> str:
+    """Return a cell for a terminal, with its lines, and U+FFFD for what would control it."""
+    return "\n".join(map(printable, _csv_cell(value).split("\n")))
+
+
 def _write_json(batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: IO[str]) -> None:
     names, separator = [_json_text(name) for name in _distinct(schema.names)], "["
     for batch in batches:
@@ -193,10 +211,21 @@ def _json_text(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_json_text, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_encode(str(name))}: {_json_text(part)}" for name, part in value.items()) + "}"
+        return "{" + ", ".join(f"{_json_text(str(name))}: {_json_text(part)}" for name, part in value.items()) + "}"
     if isinstance(value, bytes):
         return f'"{value.hex()}"'
-    return _encode(None if isinstance(value, float) and not math.isfinite(value) else value)
+    return _escaped(_encode(None if isinstance(value, float) and not math.isfinite(value) else value))
+
+
+def _escaped(text: str) -> str:
+    r"""Return JSON with what could control a terminal as \u escapes, which mean the same.
+
+    >>> _escaped('"a\x9bé"')
+    '"a\\u009bé"'
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
 
 
 def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, output: Path | None) -> None:

@@ -16,28 +16,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pipelines.io.json_bytes import SURROGATES, byte_length
-from pipelines.io.json_deep import MAX_DEPTH, Whole, decoded, is_deep, skip
+from pipelines.io.json_deep import DEEP, TooDeepError, Whole, decoded, is_deep, skip
 from pipelines.io.json_repeats import RepeatDecoder
+from pipelines.io.json_text import DECODER
 
 # A record cut by the end of the buffer is decoded twice: rare, as records are a fraction of a step.
 STEP_BYTES = 1 << 22
 MAX_ELEMENT_CHARACTERS = 1 << 30
 
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
-# Python rejects integers of more than 4,300 digits; no quantity has that many.
-_MOST_DIGITS = 400
 # An error this close to the end of the buffer may be a literal or an escape that the next bytes complete.
 _NEAR_END = 16
 TRUNCATED, NOT_AN_OBJECT, TOO_DEEP = "truncated", "not_an_object", "too_deep"
 _NOT_JSON, _ENDS = "not JSON", "the file ends inside an element"
-_DEEP = f"more than {MAX_DEPTH} arrays and objects inside each other"
-
-
-def _number(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
-
-
-_DECODER = json.JSONDecoder(strict=False, parse_int=_number)
 
 
 @dataclass(frozen=True)
@@ -72,7 +63,7 @@ class _Buffer:
     def __init__(self, handle: BinaryIO, on_bytes: Callable[[int], None], repeated: str | None = None) -> None:
         self.handle = handle
         self.on_bytes = on_bytes
-        self.decode = (RepeatDecoder(_DECODER, repeated) if repeated else _DECODER).raw_decode
+        self.decode = (RepeatDecoder(DECODER, repeated) if repeated else DECODER).raw_decode
         self.decoder = codecs.getincrementaldecoder("utf-8")(SURROGATES)
         self.text = ""
         self.position = 0
@@ -138,11 +129,21 @@ class _Buffer:
                 continue
             if end < 0:
                 byte = self.byte(self.position)
-                return Cut(index, byte, _DEEP, TOO_DEEP) if skip(self) else Cut(index, byte, self.why())
+                return self._passed_over(index, byte)
             self.last_size = end - self.position
             byte = self.byte(self.position) if (too_deep := is_deep(value)) else 0
             self.consume(end)
-            return Cut(index, byte, _DEEP, TOO_DEEP) if too_deep else Element(index, value)
+            return Cut(index, byte, DEEP, TOO_DEEP) if too_deep else Element(index, value)
+
+    def _passed_over(self, index: int, byte: int) -> Cut:
+        """Consume an element that is too deep to decode; return why it is none."""
+        try:
+            is_whole = skip(self)
+        except TooDeepError as error:
+            return Cut(index, byte, f"{error}, the rest is not read")
+        if is_whole:
+            return Cut(index, byte, DEEP, TOO_DEEP)
+        return Cut(index, byte, f"{DEEP}, and {self.why()}" if self.is_complete else self.why())
 
     def _is_whole(self, error: ValueError) -> bool:
         """Whether more bytes could not fix the failure."""
@@ -173,7 +174,7 @@ def read_elements(
     """Yield each element of a JSON array or of JSON lines, and a `Cut` for an incomplete one.
 
     After a line that is not JSON, reading continues with the next line; an array is read up to the first such position.
-    A value of more than `MAX_DEPTH` levels is skipped.
+    A value of more levels than `json_deep.MAX_DEPTH` is skipped.
 
     Args:
         path: the file, UTF-8; a byte order mark, lone surrogates and control characters in strings are accepted.
@@ -260,11 +261,16 @@ def _element(buffer: _Buffer, line: str, position: int, index: int) -> tuple[Ele
         return _broken(buffer, index, place), len(line)
     if rest.position < 0:
         rest.position = position
-        if not skip(rest):
+        try:
+            is_whole = skip(rest)
+        except TooDeepError as error:
+            # The next line is another record.
+            return Cut(index, buffer.byte(place), str(error), TOO_DEEP), len(line)
+        if not is_whole:
             return _broken(buffer, index, place), len(line)
     elif not is_deep(value):
         return Element(index, value), _visible(line, rest.position)
-    return Cut(index, buffer.byte(place), _DEEP, TOO_DEEP), _visible(line, rest.position)
+    return Cut(index, buffer.byte(place), DEEP, TOO_DEEP), _visible(line, rest.position)
 
 
 def _broken(buffer: _Buffer, index: int, place: int) -> Cut:

@@ -14,6 +14,9 @@ from typing import Any, Protocol
 
 # Records of the sets are 4 deep. Python's decoder shares some 1,000 levels with all of its callers.
 MAX_DEPTH = 500
+# A deeper value is not passed over: nobody wrote it as a record, and each level takes a step of Python.
+MOST_SKIPPED = 100_000
+DEEP = f"more than {MAX_DEPTH} arrays and objects inside each other"
 
 _SPACE = re.compile(r"[ \t\r\n]*+")
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?[0-9]++)?+|true|false|null|NaN|-?Infinity")
@@ -84,12 +87,22 @@ def is_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     return True
 
 
+class TooDeepError(ValueError):
+    """A value of more than `MOST_SKIPPED` levels: where it ends is not looked for."""
+
+
 def skip(source: Source) -> bool:
-    """Consume one value of any depth; False where it is not JSON. Linear in its length; memory is a byte a level."""
+    """Consume one value; False where it is not JSON. Linear in its length; memory is a byte a level.
+
+    Raises:
+        TooDeepError: it has more than `MOST_SKIPPED` levels.
+    """
     state, opened = _VALUE, bytearray()
     while (kind := _kind(source)) and kind in state and _is_passed(source, kind):
         if kind in "[{":
             opened += kind.encode()
+            if len(opened) > MOST_SKIPPED:
+                raise TooDeepError(f"more than {MOST_SKIPPED:,} arrays and objects inside each other")
             state = _FIRST if kind == "[" else _FIRST_KEY
         elif kind == ",":
             state = _VALUE if opened[-1:] == b"[" else _KEY

@@ -138,7 +138,7 @@ def _described(file: Path, paths: dict[str, Path], repository: str | None) -> _S
 
 
 def _json(path: Path | None) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         found = json.loads(path.read_bytes()) if path is not None else {}
         return found if isinstance(found, dict) else {}
     return {}

@@ -23,7 +23,7 @@ def files_of(source: str) -> dict[str, Path]:
     if place.is_dir():
         found = _in_folder(place)
     elif os.path.lexists(place):
-        found = {place.name: place}
+        found = {_shown(place.name): place}
     else:
         found = _by_glob(source)
     if not found:
@@ -33,6 +33,11 @@ def files_of(source: str) -> dict[str, Path]:
             why = "it is no file" if os.path.lexists(path) else "it is not there"
             raise KappaError(f"{path} cannot be read", why, "name a file", code=ErrorCode.NOT_READABLE)
     return found
+
+
+def _shown(name: str | Path) -> str:
+    r"""Return a name as text: a byte that is none of UTF-8 by its number, as in `log-\xff.jsonl`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _why_none(place: Path, source: str) -> tuple[str, str]:
@@ -55,7 +60,7 @@ def _in_folder(folder: Path) -> dict[str, Path]:
                 what, why = f"{folder} is not read", f"{path.relative_to(folder)} is a link that leads out of it"
                 raise KappaError(what, why, "name the file itself", code=ErrorCode.UNSAFE_NAME)
             if is_data_file(name) and path.is_file():
-                found[str(path.relative_to(folder))] = path
+                found[_shown(path.relative_to(folder))] = path
     return dict(sorted(found.items()))
 
 
@@ -64,4 +69,4 @@ def _by_glob(source: str) -> dict[str, Path]:
     while glob.has_magic(str(base)):
         base = base.parent
     paths = sorted(path for path in glob.glob(source, recursive=True) if Path(path).is_file())  # noqa: PTH207 - absolute patterns
-    return {os.path.relpath(path, base): Path(path) for path in paths}
+    return {_shown(os.path.relpath(path, base)): Path(path) for path in paths}

@@ -30,8 +30,8 @@ class StructuresWriter:
 
     def add(self, session: int, conversation: Mapping[str, Any]) -> None:
         """Append the conversation of a session; sessions come in the order of their numbers."""
-        # In ASCII, so that a lone surrogate is kept as an escape.
-        text = json.dumps(conversation)
+        # In ASCII, so that a lone surrogate is kept as an escape; Parquet has values that JSON lacks.
+        text = json.dumps(conversation, default=str)
         self._rows.append((session, text))
         self._characters += len(text)
         if self._characters >= _FLUSH_CHARACTERS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -25,6 +24,7 @@ from pipelines.vocab.own import NO_TEMPLATE, filled
 from warehouse.errors import ErrorCode, KappaError
 from warehouse.hardware_rows.names import listed_names
 from warehouse.hardware_rows.tokenizer_names import tokenizer_folder, tokenizer_names
+from warehouse.toml_text import toml_of
 
 TemplateFamily = Literal["llama-3.1", "qwen3"]
 TEMPLATE_FAMILIES: tuple[TemplateFamily, ...] = get_args(TemplateFamily)
@@ -195,7 +195,7 @@ def tokenizer_spec(name: str, own: Path | None = None, folder: Path | None = Non
 
 def _read_spec(path: Path, *, is_own: bool = False) -> TokenizerSpec:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = toml_of(path)
         reserved = {"name", "is_own"} & values.keys()
         if not reserved:
             given = {**values, "name": path.stem, "is_own": is_own}
@@ -203,7 +203,7 @@ def _read_spec(path: Path, *, is_own: bool = False) -> TokenizerSpec:
         why = f"key '{min(reserved)}' is not known: a tokenizer is named as its file"
     except ValidationError as error:
         why = _first_words(error)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, OSError) as error:
         why = getattr(error, "strerror", None) or str(error)
     raise KappaError(f"{path} is not usable", why, "correct the file", code=ErrorCode.BAD_TOML)
 

@@ -136,6 +136,7 @@ def test_the_design_s_options_are_there() -> None:
         "add-tokenizer": {"--template", "--max-context", "--model"},
         "workloads": set(),
         "remove": set(),
+        "export": {"--format", "--output", "--block-tokens", "--tokenizer", "--counting", "--reuse", "--salt"},
         "doctor": set(),
         "measure": {"--accelerator", "--link"},
         "": {"--home", "--debug", "--version", "--help"},

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from contextlib import suppress
 from pathlib import Path
+
+from warehouse.toml_text import toml_of
 
 _ROOT = Path(__file__).resolve().parents[2]
 # The folder in a wheel, and in a checkout.
@@ -34,6 +35,7 @@ def own_models(own: Path | None) -> dict[str, str]:
     for path in sorted(own.glob("*.toml")) if own else []:
         # A file that cannot be read is reported where it is used.
         with suppress(OSError, ValueError):
-            models = tomllib.loads(path.read_text(encoding="utf-8")).get("models", [])
-            found |= {model: path.stem for model in models if isinstance(model, str)}
+            models = toml_of(path).get("models", [])
+            listed = models if isinstance(models, list) else []
+            found |= {model: path.stem for model in listed if isinstance(model, str)}
     return found

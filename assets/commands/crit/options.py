@@ -45,6 +45,11 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     question.add_argument("--new-tokens", metavar="T", type=int, help="new tokens of that turn, at least 1")
     question.add_argument("--workload", metavar="NAME", help="all turns of a workload that the home folder holds")
     question.add_argument(
+        "--tokenizer",
+        metavar="NAME",
+        help="whose counts of the workload (default: the model's, else another as a proxy)",
+    )
+    question.add_argument(
         "--counting",
         type=str.lower,
         choices=("text", "chat", "logged"),

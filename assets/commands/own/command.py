@@ -15,7 +15,7 @@ from pipelines.workloads.own import adding
 from pipelines.workloads.own.declared import declared_in, path_of
 from pipelines.workloads.own.sources import name_of_source
 from pipelines.workloads.sets import workloads as built_in
-from warehouse.declared.formats import quantity
+from warehouse.declared.formats import printable, quantity
 from warehouse.errors import ErrorCode, UsageError
 from warehouse.home.home import Home, home_path
 
@@ -108,22 +108,27 @@ def _print(added: adding.Added) -> None:
     names = list(added.files)
     more = f" and {len(names) - _LISTED:,} more" if names[_LISTED:] else ""
     size = quantity(sum(path.stat().st_size for path in added.files.values()), "B")
-    print(f"{added.name}: {found.form.name}, {found.form.record}")
-    print(f"files: {', '.join(names[:_LISTED])}{more} ({size})")
-    print("fields: " + ", ".join(f"{role} = {path}" for role, path in found.understood.fields.items()))
+    _say(f"{added.name}: {found.form.name}, {found.form.record}")
+    _say(f"files: {', '.join(names[:_LISTED])}{more} ({size})")
+    _say("fields: " + ", ".join(f"{role} = {path}" for role, path in found.understood.fields.items()))
     lacking = [role.name for role in found.form.roles if role.name not in found.understood.fields]
     if lacking:
-        print(f"not there: {', '.join(lacking)}")
-    print(f"why: {found.understood.reason}")
+        _say(f"not there: {', '.join(lacking)}")
+    _say(f"why: {found.understood.reason}")
     if found.rejects:
         first = found.rejects[0]
         words = f"{len(found.rejects)} of the first {found.looked_at} records cannot be used"
-        print(f"{words}, the first one: {first.reason} ({first.detail})")
+        _say(f"{words}, the first one: {first.reason} ({first.detail})")
     print(text_table(pa.Table.from_pylist(found.rows), stream=sys.stdout))
     if _is_overruled(added):
-        print("overruled: " + ", ".join(f"{role} = {path}" for role, path in added.declaration.fields.items()))
+        _say("overruled: " + ", ".join(f"{role} = {path}" for role, path in added.declaration.fields.items()))
     else:
-        print("not so? --format F and --field ROLE=PATH overrule each of it")
+        _say("not so? --format F and --field ROLE=PATH overrule each of it")
+
+
+def _say(text: str) -> None:
+    """Print a line; a file is named by whoever made it, and a name may hold what controls a terminal."""
+    print(printable(text))
 
 
 def _is_overruled(added: adding.Added) -> bool:

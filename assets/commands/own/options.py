@@ -29,6 +29,30 @@ def add_own_options(commands: Any, shared: argparse.ArgumentParser) -> None:  # 
     commands.add_parser("workloads", parents=[shared], help="list the workloads of the home folder")
     remove = commands.add_parser("remove", parents=[shared], help="remove a workload of your own; its files stay")
     remove.add_argument("name", metavar="NAME", help="its name")
+    _add_export(commands, shared)
+
+
+def _add_export(commands: Any, shared: argparse.ArgumentParser) -> None:  # noqa: ANN401 - argparse's own
+    export = commands.add_parser("export", parents=[shared], help="write a workload as a trace without text")
+    export.add_argument("name", metavar="WORKLOAD", help="a workload that was run")
+    export.add_argument(
+        "--format", dest="form", choices=("mooncake", "bailian"), default="mooncake",
+        help="the form of the trace (default: mooncake)",
+    )  # fmt: skip
+    export.add_argument("--output", metavar="F", help="write to a file instead of standard output, which is - too")
+    export.add_argument(
+        "--block-tokens", metavar="B", type=int,
+        help="tokens of a block (default: those of the workload; by history 512 in mooncake, 16 in bailian)",
+    )  # fmt: skip
+    export.add_argument("--tokenizer", metavar="NAME", help="whose counts (default: the first that it has)")
+    export.add_argument("--counting", choices=("text", "chat", "logged"), help="default: the first that it has")
+    export.add_argument(
+        "--reuse", choices=("history", "prefix"),
+        help="what K is (default: prefix where the blocks of requests are known, else history)",
+    )  # fmt: skip
+    export.add_argument(
+        "--salt", metavar="TEXT", help="makes the first number of a block, so that traces can be put together"
+    )
 
 
 def _add_overruling(parser: argparse.ArgumentParser) -> None:

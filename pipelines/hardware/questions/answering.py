@@ -250,10 +250,15 @@ def _workload(
 ) -> WorkloadAnswer:
     found = workload_answer(setting, turns.cached_tokens, turns.prefill_tokens, question.chunk_tokens)
     about = _about(question, sources, case)
-    about = replace(about, is_tokenizer_proxy=about.is_tokenizer_proxy or turns.series.tokenizer == LOGGED)
+    own, counted = case.model.tokenizer, turns.series.tokenizer
+    about = replace(about, is_tokenizer_proxy=about.is_tokenizer_proxy or counted != own)
+    warnings = _warnings(question, sources, case)
+    if counted not in (own, LOGGED):
+        proxy = f"counted by {counted}, a proxy for {own}, the tokenizer of {case.model.model}"
+        warnings = caveats.together([*caveats.apart(warnings), proxy])
     ranged = of_workload(setting, case.row.basis, turns.cached_tokens, turns.prefill_tokens)
     parts = (about, turns.series, found, ranged, case.tier, case.origins)
-    return _joined(WorkloadAnswer, *parts, warnings=_warnings(question, sources, case), is_sample=turns.is_sample)
+    return _joined(WorkloadAnswer, *parts, warnings=warnings, is_sample=turns.is_sample)
 
 
 def _joined(kind: Callable[..., T], *parts: Any, **more: object) -> T:  # noqa: ANN401 - dataclasses

@@ -96,6 +96,7 @@ def _together(question: OneQuestion) -> tuple[tuple[bool, str, str], ...]:
             f"--sustained-fraction is not of the basis {question.basis}",
             "only the physical basis takes a share of the dense peak",
         ),
+        (question.tokenizer is not None and not question.workload, "--tokenizer needs --workload", "there is none"),
         (question.counting is not None and not question.workload, "--counting needs --workload", "there is none"),
         (question.reuse is not None and not question.workload, "--reuse needs --workload", "there is none"),
     )

@@ -34,6 +34,8 @@ class CritQuestion:
         cached_tokens: K of a turn, with `new_tokens`.
         new_tokens: T of a turn, at least 1.
         workload: A workload of the home folder, with all of its turns.
+        tokenizer: Whose counts of the workload answer; None for those of each model's tokenizer, and where there are
+            none for those of another one as a proxy. The counts of a log answer whatever is asked for.
         counting: Way of counting the workload; None for the first of text, chat, logged that it has.
         reuse: What K is; None for the first of history, prefix, reported that the workload has.
         chunk_tokens: Reuse granularity in tokens.
@@ -66,6 +68,7 @@ class CritQuestion:
     cached_tokens: int | None = None
     new_tokens: int | None = None
     workload: str | None = None
+    tokenizer: str | None = None
     counting: str | None = None
     reuse: str | None = None
     chunk_tokens: int = 1

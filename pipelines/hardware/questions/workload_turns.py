@@ -34,15 +34,25 @@ class WorkloadTurns:
 def read_turns(database: Path, question: OneQuestion, tokenizer: str) -> WorkloadTurns:
     """Return K and T of every turn of the workload in a warehouse, of the series that the question asks about.
 
+    Args:
+        database: The warehouse.
+        question: What is asked.
+        tokenizer: That of the model; where the question names none and the workload has no turns by it, those of
+            another one stand for it.
+
     Raises:
         KappaError: the file is no database, or lacks the workload, counting, reuse or tokenizer.
     """
     with read_only(database) as connection:
         summary = fetch(connection, "FROM summary").to_pylist()
         workload = known_name("workload", known(question.workload), {row["workload"] for row in summary})
-        found = _series(question, [row for row in summary if row["workload"] == workload], tokenizer)
+        rows = [row for row in summary if row["workload"] == workload]
+        found = _series(question, rows, question.tokenizer or tokenizer)
+        if found is None and question.tokenizer is None:
+            proxies = (_series(question, rows, other) for other in sorted({row["tokenizer"] for row in rows}))
+            found = next((one for one in proxies if one is not None), None)
         if found is None:
-            raise _no_turns(question, workload, tokenizer)
+            raise _no_turns(question, workload, question.tokenizer or tokenizer)
         series = Series(**{name: found[name] for name in SERIES})
         where = " AND ".join(f"{name} = ${name}" for name in SERIES)
         query = f"SELECT cached_tokens, prefill_tokens FROM turns WHERE {where}"  # noqa: S608 - declared names

@@ -22,7 +22,8 @@ class BlockColumns:
 
     Attributes:
         ids: Identities as int64, request after request.
-        counts: Number of identities of each request.
+        counts: Number of identities that each request leaves: those of its prompt, then those of its reply.
+        lookups: Number of those of its prompt.
         scopes: What tells equal identities apart; 0 where they are the trace's.
         sizes: Sizes of blocks that were seen, in tokens.
         is_chained: Whether an identity means a block with all before it, since the log has hashes of single blocks.
@@ -30,15 +31,17 @@ class BlockColumns:
 
     ids: array[int] = field(default_factory=lambda: array("q"))
     counts: array[int] = field(default_factory=lambda: array("q"))
+    lookups: array[int] = field(default_factory=lambda: array("q"))
     scopes: array[int] = field(default_factory=lambda: array("q"))
     sizes: set[int] = field(default_factory=set)
     is_chained: bool = False
     _names: dict[object, int] = field(default_factory=dict)
 
-    def add(self, numbers: list[int], scope: int, block_tokens: int) -> None:
-        """Append the identities of a request, as `numbers` returned them."""
+    def add(self, numbers: list[int], scope: int, block_tokens: int, lookup: int) -> None:
+        """Append the identities of a request, as `numbers` returned them; the first `lookup` are of its prompt."""
         self.ids.extend(numbers)
         self.counts.append(len(numbers))
+        self.lookups.append(lookup)
         self.scopes.append(scope)
         self.sizes.add(block_tokens)
 

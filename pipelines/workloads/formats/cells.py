@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
 
+from pipelines.io.json_text import json_of
 from pipelines.workloads.formats.fields import ABSENT, value_at
 
 # Beyond every context; sums of a billion requests stay within int64.
@@ -65,7 +65,7 @@ def list_of(value: object) -> list[Any] | None:
     """Return a list, also one that a cell of CSV holds as JSON; None where it is none."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
-            value = json.loads(value)
+            value = json_of(value)
         except ValueError:
             return None
     return value if isinstance(value, list) else None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.io.json_text import json_of
 from pipelines.workloads.chat_records import UnusableError, kind_of
 
 TEXT_PARTS = ("text", "input_text", "output_text")
@@ -58,7 +59,7 @@ def uncounted_in(value: Any) -> Iterator[Uncounted]:  # noqa: ANN401 - any JSON 
         if text is not None:
             before.append(text)
             continue
-        whole = json.dumps(part, sort_keys=True).encode()
+        whole = json.dumps(part, sort_keys=True, default=str).encode()
         yield Uncounted(len("\n".join(before)), hashlib.sha256(whole).hexdigest())
 
 
@@ -103,7 +104,7 @@ def call_texts(call: Call) -> Iterator[str]:
     yield call["name"]
     arguments = call["arguments"]
     if arguments is not None:
-        yield arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        yield arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
 
 
 def rendered_call(call: Call) -> Call:
@@ -111,7 +112,7 @@ def rendered_call(call: Call) -> Call:
     arguments = call["arguments"]
     if isinstance(arguments, str):
         try:
-            read = json.loads(arguments)
+            read = json_of(arguments)
         except ValueError:
             read = None
         arguments = read if isinstance(read, dict) else arguments
@@ -139,7 +140,7 @@ def tools_of(value: Any) -> list[Any]:  # noqa: ANN401 - any JSON value
     """
     if isinstance(value, str) and value.strip():
         try:
-            value = json.loads(value)
+            value = json_of(value)
         except ValueError:
             raise UnusableError("missing_field", "tools is text that is no JSON") from None
     if value is None or value in ("", []):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipelines.io.json_text import json_of
 from pipelines.records.record import Record
 from pipelines.sessions.writing import ASSISTANT, REASONING, SYSTEM, TOOL
 from pipelines.workloads.chat_records import ROLES, UnusableError, kind_of, require_request
@@ -20,11 +20,10 @@ from pipelines.workloads.formats.contents import (
     tools_of,
 )
 from pipelines.workloads.formats.fields import ABSENT, first_of, name_of, paths_of
-from pipelines.workloads.formats.format import Fields, Role, Sink, Understood, Value
+from pipelines.workloads.formats.format import Fields, Role, Sink, Understood, Value, is_majority
 
 TEMPLATE_ROLES = {ASSISTANT: "assistant", SYSTEM: "system", TOOL: "tool"}
 _EXTRAS = ("name", "tool_call_id")
-_LEAST_SHARE = 0.5
 
 
 @dataclass(slots=True)
@@ -149,8 +148,8 @@ def listed_messages(value: Any, name: str) -> list[Any]:  # noqa: ANN401 - any J
     """
     if isinstance(value, str):
         try:
-            value = json.loads(value, strict=False)
-        except (ValueError, RecursionError):
+            value = json_of(value)
+        except ValueError:
             raise UnusableError("missing_field", f"{name} is text that is no JSON") from None
     if isinstance(value, Mapping) and value and all(isinstance(column, list) for column in value.values()):
         if len({len(column) for column in value.values()}) > 1:
@@ -183,7 +182,7 @@ def recognised(
         wanted = [given.get(name, first) for name, first in zip(("role", "text"), own, strict=True)]
         if listed and isinstance(listed[0], Mapping) and wanted[0] in listed[0]:
             fits, seen = fits + 1, seen or path
-    if not records or fits < max(1, _LEAST_SHARE * len(records)):
+    if not records or not is_majority(fits, len(records)):
         return None
     fields = {"messages": seen}
     for name in ("session", "system", "tools"):

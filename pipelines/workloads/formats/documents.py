@@ -11,7 +11,7 @@ from pipelines.sessions.rejects import without_surrogates
 from pipelines.sessions.writing import DOCUMENT, QUESTION
 from pipelines.workloads.chat_records import UnusableError, kind_of
 from pipelines.workloads.formats.fields import ABSENT, first_of, name_of, paths_of
-from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value
+from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value, is_majority
 
 ROLES = (
     Role(
@@ -26,24 +26,26 @@ ROLES = (
 )  # fmt: skip
 
 
+_KINDS: dict[str, tuple[type, ...]] = {"document": (str,), "question": (str, list), "session": (str, int)}
+
+
 def looks_like(records: Sequence[Value], given: Fields) -> Understood | None:
-    """Recognise records with a document and a question."""
+    """Recognise a document and a question in half of the records."""
     fields = {}
     for role in ROLES:
         paths = paths_of(role, given)
+        # The path that most records hold it at; one that holds something else is named where there is no other.
         there = [path for path in paths if any(first_of(one, (path,)) not in (ABSENT, None) for one in records)]
         if there:
-            fields[role.name] = next((path for path in there if _is_text(records, path, role.name)), there[0])
-    needed = [role.name for role in ROLES if role.is_needed]
-    if not all(name in fields and _is_text(records, fields[name], name) for name in needed):
-        return None
+            fields[role.name] = max(there, key=lambda path: _fitting(records, (path,), role.name))
+        if role.is_needed and not is_majority(_fitting(records, paths, role.name), len(records)):
+            return None
     return Understood(fields, f"the first records have {fields['document']!r} and {fields['question']!r}")
 
 
-def _is_text(records: Sequence[Value], path: str, role: str) -> bool:
-    values = [value for one in records if (value := first_of(one, (path,))) not in (ABSENT, None)]
-    kinds = (str, list) if role == "question" else (str, int) if role == "session" else (str,)
-    return bool(values) and all(isinstance(value, kinds) for value in values)
+def _fitting(records: Sequence[Value], paths: tuple[str, ...], role: str) -> int:
+    """Return how many records hold what a role takes at one of the paths."""
+    return sum(any(isinstance(first_of(one, (path,)), _KINDS[role]) for path in paths) for one in records)
 
 
 def read(records: Iterable[Record], fields: Fields, sink: Sink) -> None:

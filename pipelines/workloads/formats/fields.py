@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipelines.sessions.rejects import without_surrogates
 from pipelines.workloads.formats.format import Fields, Role
 
 
@@ -26,16 +27,23 @@ def value_at(value: Any, path: str) -> Any:  # noqa: ANN401 - any JSON value
     >>> value_at({"a": {"b": [5, 6]}, "c.d": 7}, "a.b.1"), value_at({"c.d": 7}, "c.d"), value_at({"a": 1}, "a.b")
     (6, 7, ABSENT)
     """
-    if isinstance(value, Mapping) and path in value:
+    # Most values are dicts, of which the check of an abstract class takes as long as all the rest.
+    is_object = type(value) is dict or isinstance(value, Mapping)
+    if is_object and path in value:
         return value[path]
     name, dot, rest = path.partition(".")
-    if isinstance(value, Mapping) and name in value:
+    if is_object and name in value:
         inner = value[name]
-    elif isinstance(value, Sequence) and not isinstance(value, str) and name.isdecimal() and int(name) < len(value):
+    elif isinstance(value, Sequence) and not isinstance(value, str) and _is_place(name, value):
         inner = value[int(name)]
     else:
         return ABSENT
     return value_at(inner, rest) if dot else inner
+
+
+def _is_place(name: str, values: Sequence[Any]) -> bool:
+    # A name with more digits than a length may be one that Python refuses to read.
+    return name.isdecimal() and len(name) <= len(str(len(values))) and int(name) < len(values)
 
 
 def paths_of(role: Role, given: Fields) -> tuple[str, ...]:
@@ -55,12 +63,18 @@ def first_of(value: Any, paths: tuple[str, ...]) -> Any:  # noqa: ANN401 - any J
 
 
 def name_of(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
-    """Return a session's given name: text that is not blank, or a whole number; None for anything else.
+    r"""Return a session's given name: text that is not blank, or a whole number; None for anything else.
+
+    A lone surrogate in it is U+FFFD, as in every text that is kept. Infinity, as which a number beyond 10^400 is
+    read, and NaN are no names.
 
     >>> name_of("a"), name_of(7), name_of(7.0), name_of(" "), name_of(None), name_of(True)
     ('a', '7', '7', None, None, None)
+    >>> name_of(float("inf")), name_of(float("nan")), name_of("a\ud800") == "a\ufffd"
+    (None, None, True)
     """
     if isinstance(value, str):
-        return value if value.strip() else None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(int(value)) if is_number and value == int(value) else None
+        return without_surrogates(value) if value.strip() else None
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None

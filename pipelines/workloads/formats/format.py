@@ -62,6 +62,19 @@ class Role:
     is_of_message: bool = False
 
 
+# The share of the first records that decides about a format; the others become rejects.
+LEAST_SHARE = 0.5
+
+
+def is_majority(fits: int, looked_at: int) -> bool:
+    """Return whether so many of the first records decide that all are of a format: half of them, and one at least.
+
+    >>> is_majority(0, 0), is_majority(1, 2), is_majority(9, 20)
+    (False, True, False)
+    """
+    return fits >= max(1, LEAST_SHARE * looked_at)
+
+
 @dataclass(frozen=True)
 class Understood:
     """What was recognised: the paths by role, and the reason in words. No text of the records is in it."""

@@ -39,7 +39,10 @@ def instant_of(value: object, unit_ns: int = SECOND) -> int | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     unit = MILLISECOND if value > MOST_SECONDS else unit_ns
-    return _bounded(value * unit if isinstance(value, int) else round(value * unit))
+    # A float beyond all times overflows in whole numbers, and one times its unit may be infinite.
+    if isinstance(value, float):
+        return _bounded(round(value * unit)) if abs(value) < _MOST else None
+    return _bounded(value * unit)
 
 
 def _of_text(text: str) -> object:

@@ -152,9 +152,16 @@ def counted_records(records: Records, read: Read) -> Iterator[tuple[str, int, ob
 
 
 def served(  # noqa: PLR0913, PLR0917 - the columns of `Requests` that differ by format
-    read: Read, service: Service, cached: Ints, block_tokens: int, offsets: Ints, ids: Ints, reuse: str
+    read: Read,
+    service: Service,
+    cached: Ints,
+    block_tokens: int,
+    offsets: Ints,
+    ids: Ints,
+    reuse: str,
+    lookup: Ints,
 ) -> Logged:
-    """Return what was read in order of service; `cached`, `offsets` and `ids` are in that order already."""
+    """Return what was read in order of service; the arrays are in that order already."""
     sessions, session = read.session_codes()
     order = service.order
     output = np.array(read.output, np.int64)[order]
@@ -170,7 +177,7 @@ def served(  # noqa: PLR0913, PLR0917 - the columns of `Requests` that differ by
         arrival_s=service.arrival_s,
         offsets=offsets,
         ids=ids,
-        lookup_blocks=np.diff(offsets),
+        lookup_blocks=lookup,
     )
     first = np.unique(session, return_index=True)[1].tolist()
     origins = [(read.paths[place], read.numbers[place]) for place in first]

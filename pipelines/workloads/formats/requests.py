@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipelines.io.json_text import json_of
 from pipelines.records.record import Record
 from pipelines.reuse.chains import Chains
+from pipelines.sessions.rejects import without_surrogates
 from pipelines.sessions.writing import ASSISTANT
 from pipelines.workloads.chat_records import UnusableError, kind_of
 from pipelines.workloads.formats.cells import at, first_at, is_empty
 from pipelines.workloads.formats.contents import Uncounted, content_of, tools_of, uncounted_in
 from pipelines.workloads.formats.conversations import Conversations, Message, listed_messages
 from pipelines.workloads.formats.fields import ABSENT, first_of, name_of, paths_of
-from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value
+from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value, is_majority
 from pipelines.workloads.formats.instants import instant_of, order_of_service
 from pipelines.workloads.formats.logged import understood
 from pipelines.workloads.formats.usage import reported_by
@@ -51,7 +53,6 @@ ROLES = (
     Role("role", "who speaks", ("role",), is_of_message=True),
     Role("text", "what is said: text, null or parts", ("content", "text"), is_of_message=True),
 )  # fmt: skip
-_LEAST_SHARE = 0.5
 
 
 @dataclass
@@ -105,7 +106,7 @@ class GatewayLog:
         """
         if not isinstance(value, Mapping):
             raise UnusableError("not_an_object", f"the element is {kind_of(value)}")
-        found: dict[str, Any] = {"model": str(first_at(value, self.paths["model"]) or "")}
+        found: dict[str, Any] = {"model": without_surrogates(str(first_at(value, self.paths["model"]) or ""))}
         if is_empty(first_at(value, self.paths["messages"])) and self._prompt(value) is not None:
             found["prompt"] = self._prompt(value)
         else:
@@ -185,7 +186,7 @@ def _said(request: Mapping[str, Any]) -> Iterator[bytes]:
     for part in request.get("uncounted", []):
         parts.setdefault(part[0], []).append(part[1:])
     for number, message in enumerate(request.get("messages", [])):
-        whole = json.dumps([message, parts.get(number, [])], sort_keys=True)
+        whole = json.dumps([message, parts.get(number, [])], sort_keys=True, default=str)
         yield hashlib.blake2b(whole.encode(), digest_size=16).digest()
 
 
@@ -210,8 +211,8 @@ def _object(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return the object that a text holds as JSON, and anything else as it is."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
-            read = json.loads(value, strict=False)
-        except (ValueError, RecursionError):
+            read = json_of(value)
+        except ValueError:
             return value
         # A reply may be JSON itself; an answer has the keys of one.
         known = {"choices", "content", "message", "messages", "prompt", "usage", "prompt_tokens", "input_tokens"}
@@ -224,7 +225,7 @@ def looks_like(records: Sequence[Value], given: Fields) -> Understood | None:
     log = GatewayLog(given)
     values = [unfolded(record, log.columns) for record in records]
     fits = [value for value in values if _is_request(value, log)]
-    if not records or len(fits) < max(1, _LEAST_SHARE * len(records)):
+    if not records or not is_majority(len(fits), len(records)):
         return None
     return understood(fits, given, ROLES, f"{len(fits)} of the first {len(records)} records are requests to a server")
 

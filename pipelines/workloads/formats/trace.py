@@ -22,7 +22,7 @@ from pipelines.sessions.service import Service
 from pipelines.workloads.formats.blocks import BlockColumns
 from pipelines.workloads.formats.cells import BadNumberError, first_at, is_empty, list_of, tokens_of
 from pipelines.workloads.formats.fields import name_of, paths_of
-from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value
+from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value, is_majority
 from pipelines.workloads.formats.instants import MILLISECOND, SECOND, instant_of, order_of_service
 from pipelines.workloads.formats.logged import (
     Logged,
@@ -49,6 +49,7 @@ ROLES = (
     Role("session", "the chat that the request belongs to", ("chat_id", "session_id")),
     Role("parent", "the chat before it", ("parent_chat_id",)),
     Role("block_tokens", "tokens of a block", ("block_size",)),
+    Role("reply_blocks", "the identities of the blocks that the reply leaves", ("reply_hash_ids",)),
 )
 _NO_PARENT = ("", "-1")
 
@@ -158,13 +159,14 @@ class _Trace:
         if len(ids) not in (prompt // block, -(-prompt // block)):
             detail = f"{len(ids):,} identities for {prompt:,} tokens in blocks of {block:,}"
             raise Unusable("hash_mismatch", detail)
-        numbers = self.blocks.numbers(ids)
+        reply = list_of(first_at(value, self.paths["reply_blocks"])) or []
+        numbers = self.blocks.numbers([*ids, *reply])
         if not may_repeat and len(set(numbers)) < len(numbers):
             raise Unusable("hash_mismatch", "an identity is twice in the request")
         time = first_at(value, self.paths["time"])
         instant = None if is_empty(time) else instant_of(time, unit_ns)
         self.read.add(session, prompt, output, instant, is_timed=not is_empty(time))
-        self.blocks.add(numbers, scope, block)
+        self.blocks.add(numbers, scope, block, len(ids))
         self.records.append(self.read.records.total())
 
     def finished(self) -> Logged:
@@ -175,9 +177,10 @@ class _Trace:
         service = self._service()
         offsets, codes, first = self.blocks.in_order(service.order)
         (block,) = self.blocks.sizes
-        leading = leading_left(codes, first, offsets)
+        lookup = np.array(self.blocks.lookups, np.int64)[service.order]
+        leading = np.minimum(leading_left(codes, first, offsets), lookup)
         cached = cached_by_blocks(leading, np.array(read.prompt, np.int64)[service.order], block)
-        return served(read, service, cached, block, offsets, codes, PREFIX)
+        return served(read, service, cached, block, offsets, codes, PREFIX, lookup)
 
     def _require_requests(self) -> None:
         if len(self.blocks.sizes) > 1:
@@ -223,14 +226,16 @@ def _streams(requests: list[Any], session: str) -> Iterator[tuple[str, object]]:
 
 
 def looks_like(records: Sequence[Value], given: Fields) -> Understood | None:
-    """Recognise identities of blocks in each record, or in the requests of each."""
-    blocks, found = paths_of(ROLES[0], given), [*records]
+    """Recognise identities of blocks in half of the records, or in the requests of each."""
+    blocks, found, fits = paths_of(ROLES[0], given), [*records], 0
     for record in records:
         inner = [one for one in list_of(record.get("requests")) or [] if isinstance(one, dict)]
-        if first_at(record, blocks) is None and all(first_at(one, (*blocks, "requests")) is None for one in inner):
-            return None
+        is_row = first_at(record, blocks) is not None
+        fits += is_row or any(first_at(one, (*blocks, "requests")) is not None for one in inner)
         found += inner
-    return understood(found, given, ROLES, f"identities of blocks in {blocks[0]}") if found else None
+    if not is_majority(fits, len(records)):
+        return None
+    return understood(found, given, ROLES, f"identities of blocks in {blocks[0]}")
 
 
 def write(records: Iterable[Record], fields: Fields, sink: Sink) -> None:

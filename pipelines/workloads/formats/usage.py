@@ -18,7 +18,7 @@ from pipelines.records.record import Record
 from pipelines.sessions.rejects import Reject
 from pipelines.workloads.formats.cells import BadNumberError, at, first_at, is_empty, tokens_of
 from pipelines.workloads.formats.fields import name_of, paths_of
-from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value
+from pipelines.workloads.formats.format import Fields, Format, Role, Sink, Understood, Value, is_majority
 from pipelines.workloads.formats.instants import instant_of, order_of_service
 from pipelines.workloads.formats.logged import (
     Logged,
@@ -169,7 +169,7 @@ class _Usage:
         service = order_of_service(read.instant, given=read.timed)
         cached = np.minimum(np.maximum(reported, 0), np.array(read.prompt, np.int64) - 1)[service.order]
         offsets, none = np.zeros(len(reported) + 1, np.int64), np.zeros(0, np.int64)
-        return served(read, service, cached, 0, offsets, none, REPORTED)
+        return served(read, service, cached, 0, offsets, none, REPORTED, np.diff(offsets))
 
     @staticmethod
     def _nothing_reported() -> KappaError:
@@ -191,9 +191,9 @@ def reported_by(record: object) -> tuple[int, int] | None:
 
 
 def looks_like(records: Sequence[Value], given: Fields) -> Understood | None:
-    """Recognise tokens of a prompt in every record, and cached tokens, be they null, in one."""
+    """Recognise tokens of a prompt in half of the records, and cached tokens, be they null, in one."""
     usage = _Usage(given)
-    if not records or not all(usage.is_counted(record) for record in records):
+    if not is_majority(sum(usage.is_counted(record) for record in records), len(records)):
         return None
     names = [name for name in (*usage.paths["cached_tokens"], _READ) if any(_named(record, name) for record in records)]
     return understood(records, given, ROLES, f"tokens of a prompt and {names[0]}", _INSIDE) if names else None

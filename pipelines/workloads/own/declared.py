@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator, model_validator
@@ -13,6 +12,7 @@ from pipelines.workloads.formats import format_named, formats
 from pipelines.workloads.sets import workloads
 from warehouse.errors import ErrorCode, KappaError, write_code
 from warehouse.home.atomic import whole
+from warehouse.toml_text import toml_of
 
 FOLDER = "workloads"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -112,16 +112,16 @@ def read_declaration(path: Path) -> Declaration:
     """
     require_name(path.stem, path)
     try:
-        return Declaration.model_validate(tomllib.loads(path.read_text("utf8")))
+        return Declaration.model_validate(toml_of(path))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key, ours = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
         words = "is missing" if first["type"] == "missing" else ours or first["msg"]
         why = f"key '{key}' {words}" if key else f"it {words}"
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        why = str(error)
     except OSError as error:
         why = error.strerror or str(error)
+    except ValueError as error:
+        why = str(error)
     raise KappaError(f"{path} is not usable", why, "correct the file", code=ErrorCode.BAD_TOML)
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.records.reading import read_records
-from pipelines.records.record import Record
+from pipelines.records.record import Record, Unread
 from pipelines.reuse.requests import Requests
 from pipelines.sessions.rejects import Reject
 from pipelines.sessions.service import Service
 from pipelines.sessions.writing import ROLE_NAMES
 from pipelines.workloads.formats import format_named, formats
+from pipelines.workloads.formats.fields import ABSENT, first_of, paths_of
 from pipelines.workloads.formats.format import Fields, Format, Understood, Value
 from warehouse.errors import ErrorCode, KappaError
 
@@ -131,9 +132,12 @@ def recognise(files: Mapping[str, Path], format_name: str | None, given: Fields)
     """
     asked = [format_named(format_name)] if format_name else list(formats().values())
     found: tuple[str, Answer, list[Record]] | None = None
+    why = "the first lines hold none"
     for name, path in files.items():
-        records = [one for one in itertools.islice(read_records(path, name), FIRST_RECORDS) if isinstance(one, Record)]
+        items = list(itertools.islice(read_records(path, name), FIRST_RECORDS))
+        records = [one for one in items if isinstance(one, Record)]
         if not records:
+            why = next((f"the first one: {one.detail}" for one in items if isinstance(one, Unread)), why)
             continue
         answer = _answer(name, records, asked, given, format_name)
         if found is None:
@@ -144,7 +148,7 @@ def recognise(files: Mapping[str, Path], format_name: str | None, given: Fields)
             raise KappaError(what, why, "add each by itself", code=ErrorCode.WRONG_KIND)
     if found is None:
         what = f"{', '.join(list(files)[:3])} holds no record"
-        raise KappaError(what, "the first lines hold none", "name a file with records", code=ErrorCode.NO_RECORD)
+        raise KappaError(what, why, "name a file with records", code=ErrorCode.NO_RECORD)
     form, understood = found[1]
     return _shown(form, understood, given, found[2])
 
@@ -159,10 +163,32 @@ def _answer(name: str, records: list[Record], asked: list[Format], given: Fields
     if values and any(needed <= {key.lower() for key in values[0]} for needed in _LENGTHS):
         why = f"{seen}: lengths without identities of blocks or sessions say nothing of reuse"
         raise KappaError(f"{name} cannot be a workload", why, "give a log with hash_ids", code=ErrorCode.LENGTHS_ALONE)
+    # The format that most records by themselves are of.
+    for form in sorted(asked, key=lambda one: -sum(one.looks_like([value], given) is not None for value in values)):
+        if (found := _unusable(form, given, records)) is not None:
+            what = f"{name} is not {form.name}, whose fields it has"
+            raise KappaError(what, found, "mend it, or name its fields", code=ErrorCode.NO_RECORD)
     wanted = "; ".join(f"{form.name}: {_needs(form, given)}" for form in asked)
     what = f"{name} is not {format_name}" if format_name else f"{name} is of no known format"
     remedy = "name what differs with --field ROLE=PATH" + ("" if format_name else ", and the format with --format")
     raise KappaError(what, f"{seen}, needed is {wanted}", remedy, code=ErrorCode.WRONG_KIND)
+
+
+def _unusable(form: Format, given: Fields, records: Sequence[Record]) -> str | None:
+    """Return why most records that have the fields of a format cannot be used; None where they lack one."""
+    values = [record.value for record in records if isinstance(record.value, Mapping)]
+    needed = [paths_of(role, given) for role in form.roles if role.is_needed and not role.is_of_message]
+    if not needed or any(all(first_of(one, paths) is ABSENT for one in values) for paths in needed):
+        return None
+    preview = Preview()
+    try:
+        form.read(records, given, preview)
+    except KappaError as error:
+        return error.why
+    if not preview.rejects:
+        return None
+    first = preview.rejects[0].detail
+    return f"of its first {len(records)} records {len(preview.rejects)} cannot be used, the first one: {first}"
 
 
 def _keys(values: Sequence[Value]) -> str:

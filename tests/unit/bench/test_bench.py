@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from bench import chat_set, document_sets
+from bench import chat_set, document_sets, own_messages
 from bench.counting import Rates, ratios, spread
 from bench.full_size import Cost, sum_of
 from bench.generate import SETS, generate
@@ -49,6 +49,14 @@ def test_same_bytes_again(root: Path, tmp_path: Path) -> None:
     for name in reversed(SETS):
         generate(tmp_path, SCALE, [name], processes=1)
     assert digests(tmp_path) == digests(root)
+
+
+def test_own_files_hold_the_same_conversations(tmp_path: Path) -> None:
+    """Each way reads the same number of sessions and messages, 8 of each conversation."""
+    found = [own_messages.run(way, path) for way, path in own_messages.write_conversations(tmp_path, 0.05).items()]
+    sessions = {one["sessions"] for one in found}
+    assert len(sessions) == 1
+    assert {one["messages"] for one in found} == {8 * sessions.pop()}
 
 
 def test_chats(root: Path) -> None:

@@ -23,7 +23,7 @@ from assets.commands.cache import command as cache
 from assets.commands.cli import build_parser, main, readable
 from assets.commands.crit import command as crit
 from assets.commands.own import command as own
-from assets.commands.own import tokenizers
+from assets.commands.own import exporting, tokenizers
 from assets.commands.serving import command as serving
 from warehouse.database.build import build_database
 from warehouse.declared.tables import TABLES
@@ -36,12 +36,13 @@ ROOT = Path(__file__).parents[4]
 COMMANDS = {
     "run": running, "refresh": running, "report": running, "sql": querying, "crit": crit, "doctor": doctor,
     "measure": measure, "calibrate": calibrate, "cache": cache, "serve-sim": serving, "add-tokenizer": tokenizers,
-    "workloads": own, "add": own, "remove": own, "profile": own,
+    "workloads": own, "add": own, "remove": own, "profile": own, "export": exporting,
 }  # fmt: skip
 # What a command needs besides options.
 NEEDED = {
     "add": ["mine", "file"],
     "remove": ["mine"],
+    "export": ["mine"],
     "profile": ["file"],
     "add-tokenizer": ["mine", "file"],
     "cache": ["mine"],

@@ -69,6 +69,26 @@ def test_no_name_steers_the_terminal() -> None:
     assert text_table(pa.table({"a\n\x1b[31mb": [1]})).count("\n") == 1
 
 
+@pytest.mark.parametrize("bad", ["\x1b[31m", "\r", "\x07", "\u202e", "\u2028", "\x9b", "\x7f", "\U000e0001"])
+def test_json_steers_no_terminal(bad: str) -> None:
+    """What would control a terminal is escaped in values, names, lists and objects, and reads back as it was."""
+    data = pa.table({f"n{bad}": [f"a{bad}b"], "list": [[bad]], "object": [{f"k{bad}": bad}], "é": ["é"]})
+    text = written(data, "json")
+    assert all(letter.isprintable() or letter == "\n" for letter in text)
+    assert json.loads(text) == data.to_pylist()
+    assert '"é": "é"' in text
+
+
+def test_csv_keeps_what_it_holds_but_on_a_terminal() -> None:
+    """CSV has no escapes: a file has the bytes, a terminal U+FFFD in their place; lines are lines."""
+    data = pa.table({"a": ["x\x1b[31my", "1\n2"]})
+    assert list(csv.reader(io.StringIO(written(data, "csv")))) == [["a"], ["x\x1b[31my"], ["1\n2"]]
+    shown = io.StringIO()
+    shown.isatty = lambda: True  # type: ignore[method-assign]
+    terminal._write_csv(data.to_batches(), data.schema, shown)
+    assert shown.getvalue() == 'a\nx\ufffd[31my\n"1\n2"\n'
+
+
 def test_a_plan_keeps_its_lines() -> None:
     """The drawing of EXPLAIN is shown as it is, line by line, and steers no terminal either."""
     data = pa.table({"explain_key": ["physical_plan"], "explain_value": ["top\n |\x1b[31m"]})

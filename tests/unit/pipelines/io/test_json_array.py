@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.io import json_array
+from pipelines.io import json_array, json_deep
 from pipelines.io.json_array import Cut, Element, read_elements
 from pipelines.io.json_bytes import byte_length
 from pipelines.io.json_deep import MAX_DEPTH, is_deep
@@ -250,9 +250,25 @@ def test_a_deep_value_that_is_not_json(elements: Elements, inside: bytes) -> Non
 def test_a_deep_value_that_ends_with_the_file(elements: Elements) -> None:
     """Brackets that are never closed are a truncation, and are read in blocks of a bounded size."""
     # [ + 7 bytes + comma = 9
-    assert elements(b'[{"a":1},' + b"[" * 200_000)[1] == Cut(1, 9, "the file ends inside an element")
-    found = elements(b'{"a":1}\n' + b"[" * 200_000 + b'\n{"a":2}\n')
+    why = f"{TOO_DEEP_WORDS}, and the file ends inside an element"
+    assert elements(b'[{"a":1},' + b"[" * 50_000)[1] == Cut(1, 9, why)
+    found = elements(b'{"a":1}\n' + b"[" * 50_000 + b'\n{"a":2}\n')
     assert found[1:] == [Cut(1, 8, "not JSON", "not_an_object"), Element(2, {"a": 2.0})]
+
+
+@pytest.mark.parametrize("begin", [b"[", b'{"a":'])
+def test_more_levels_than_anyone_writes(elements: Elements, begin: bytes) -> None:
+    """Beyond 100,000 levels nothing is looked for: the steps of 10 million brackets are those of 100,000."""
+    words = "more than 100,000 arrays and objects inside each other"
+    deep = begin * 200_000
+    with mock.patch.object(json_deep, "_kind", mock.Mock(side_effect=json_deep._kind)) as steps:
+        # [ + 7 bytes + comma = 9; the end of an element in an array would have to be found
+        assert elements(b'[{"a":1},' + deep)[1:] == [Cut(1, 9, f"{words}, the rest is not read")]
+        # a level of an object is a brace, a key and a colon
+        assert steps.call_count <= 3 * (json_deep.MOST_SKIPPED + 1)
+    # the next line is another record
+    found = elements(b'{"a":1}\n' + deep + b'\n{"a":2}\n')
+    assert found[1:] == [Cut(1, 8, words, "too_deep"), Element(2, {"a": 2.0})]
 
 
 JUNK = [
