@@ -15,7 +15,8 @@ from warehouse.declared.tables import TABLES
 SMALL = ("--workload", "finqa", "--tokenizer", "qwen3")
 STEPS = (
     "raw/finqa", "conversations/finqa", "tokenizer_files/qwen3", "token_counts/finqa/qwen3",
-    "turns/finqa/qwen3/text/history", "turns/finqa/qwen3/chat/history", "percentiles", "summary",
+    "turns/finqa/qwen3/text/history", "turns/finqa/qwen3/chat/history", "turns/finqa/qwen3/chat/prefix",
+    "percentiles", "summary",
 )  # fmt: skip
 # They alone carry times and run ids.
 TIMED = ("sources", "generations")
