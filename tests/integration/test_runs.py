@@ -47,7 +47,8 @@ def test_turns_of_a_chat(full: Kappa) -> None:
 def test_turns_by_the_chat_template(full: Kappa) -> None:
     """The two conversations of the split edition as a server sees them, by the templates of both models."""
     query = """SELECT tokenizer, session_id, cached_tokens, prefill_tokens, output_tokens FROM turns
-               WHERE counting = 'chat' AND reuse = 'history' AND workload = 'sharegpt-v3' ORDER BY tokenizer, session_id, turn_index"""
+               WHERE counting = 'chat' AND reuse = 'history' AND workload = 'sharegpt-v3'
+               ORDER BY tokenizer, session_id, turn_index"""
     # llama-3.1: 26 for the date, 4 + 1 + n for a message of n words, 4 for the reply's header.
     # x: 26+8+4 = 38; then K = 38 + reply 2 + end 1 = 41 of 26+8+7+6+4 = 51. y: 26+7+4 = 37.
     # qwen3: 4 + 1 + n for a message, 3 for the header. x: 8+3 = 11; then K = 11+2+1 = 14 of 8+7+6+3 = 24. y: 7+3 = 10.
