@@ -100,6 +100,8 @@ def _fits(value: object, hint: object) -> bool:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, one) for one in inner)
+    if origin is typing.Literal:
+        return value in inner
     if origin is not None:
         is_several = isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
         return is_several and all(_fits(one, inner[0]) for one in typing.cast("Sequence[object]", value))
@@ -118,6 +120,8 @@ def _in_words(hint: object) -> str:
     if origin in (typing.Union, types.UnionType):
         words = [_in_words(one) for one in inner]
         return f"{', '.join(words[:-1])} or {words[-1]}"
+    if origin is typing.Literal:
+        return " or ".join(map(str, inner))
     if origin is not None:
         return f"a sequence of {_in_words(inner[0])}"
     words_of: dict[object, str] = {str: "text", int: "a whole number", float: "a number", bool: "True or False"}

@@ -7,7 +7,7 @@ its first miss, so that a block counts with the largest distance of it and of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -49,6 +49,17 @@ class Hits:
         whole = np.where(room > 0, self.length, 0)
         held = np.where(self.step == 1, np.clip(room, 0, self.length), whole)
         return np.bincount(self.request, held, requests).astype(np.int64)
+
+
+def first(requests: Requests, hits: Hits, count: int) -> tuple[Requests, Hits]:
+    """Return the first `count` requests in order of service with their hits."""
+    names = ("context_tokens", "lookup_blocks", "left_blocks", "session")
+    arrays = {name: getattr(requests, name)[:count] for name in names}
+    ids = None if requests.ids is None else requests.ids[: requests.offsets[count]]
+    arrival = None if requests.arrival_s is None else requests.arrival_s[:count]
+    kept = hits.request < count
+    pieces = {field.name: getattr(hits, field.name)[kept] for field in fields(Hits)}
+    return replace(requests, **arrays, ids=ids, arrival_s=arrival), Hits(**pieces)
 
 
 def hits_of(requests: Requests, eviction: Eviction = "block") -> Hits:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from assets.commands.output import output_path
 from assets.commands.terminal import chosen_format, write_rows
 from kappa.serving import answers_of
+from pipelines.capacity.machines.question import parse_tier
 from pipelines.hardware.bandwidth import parse_bytes_per_s
 from pipelines.serving.answers.answer import FleetAnswer, ServeAnswer
 from pipelines.serving.answers.question import ServeQuestion
@@ -21,7 +22,7 @@ from warehouse.home.home import Home, home_path
 # Options that have another name than the field of the question.
 _NAMED = {
     "chunk_tokens": "chunk", "bandwidth_bytes_per_s": "bandwidth", "rates_per_s": "rate", "slo_s": "slo",
-    "policies": "policy", "prices": "price", "is_fleet": "fleet",
+    "policies": "policy", "prices": "price", "is_fleet": "fleet", "tiers": "tier",
 }  # fmt: skip
 # Fields without an option: what they change is a matter of the tables.
 _OWN = ("load_shares", "has_knee")
@@ -80,6 +81,7 @@ def question_of(options: argparse.Namespace) -> ServeQuestion:
         if field.name not in _OWN
     }
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    given["tiers"] = tuple(map(parse_tier, options.tier))
     if options.bandwidth:
         given["bandwidth_bytes_per_s"] = parse_bytes_per_s(options.bandwidth)
     return ServeQuestion(**{name: value for name, value in given.items() if value is not None})

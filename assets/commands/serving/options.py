@@ -63,6 +63,11 @@ def _add_turns(parser: argparse.ArgumentParser) -> None:
     turns.add_argument(
         "--arrivals", metavar="A", help="poisson, closed:N, or log:FILE, a CSV with a column of instants"
     )
+    turns.add_argument(
+        "--tier", metavar="NAME=SIZE[@BANDWIDTH]", action="append", default=[],
+        help="a tier behind the GPUs' memory, as in kappa cache: what it holds crosses the link, what is in the GPUs' "
+        "memory does not, what was evicted is computed (default: all of K crosses the link)",
+    )  # fmt: skip
     turns.add_argument("--rate", metavar="R", type=float, action="append", help="mean arrivals a second")
     turns.add_argument("--seed", metavar="N", type=int, help="of the arrivals (default: 0)")
     turns.add_argument("--seeds", metavar="N", type=int, help="runs with seeds one after the other: adds intervals")

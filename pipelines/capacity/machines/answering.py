@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipelines.capacity.curve import Curve, curve_of
 from pipelines.capacity.machines.answer import CacheAnswer, CacheRow
+from pipelines.capacity.machines.deployment import slowness
 from pipelines.capacity.machines.loads import load
 from pipelines.capacity.machines.question import CacheQuestion, Tier, checked
 from pipelines.capacity.machines.tier_rows import HOST_BYTES, ModelOnMachine, model_on_machine
@@ -120,7 +121,8 @@ def _row(question: CacheQuestion, case: _Case, tiers: Sequence[Tier]) -> CacheRo
     placed, curve, requests = case.machine.deployment, case.curve, case.served.requests
     size = curve.block_tokens
     blocks = [placed.gpu_blocks(size), *(placed.host_blocks(tier.size_bytes, size) for tier in tiers)]
-    found = load(requests, case.served.hits, blocks, case.machine.kappa_crit, [_slowness(case, tier) for tier in tiers])
+    slow = [slowness(placed, case.bytes_per_s, tier.bytes_per_s) for tier in tiers]
+    found = load(requests, case.served.hits, blocks, case.machine.kappa_crit, slow)
     held, total = sum(blocks), max(curve.context_tokens, 1)
     size_bytes = sum(tier.size_bytes for tier in tiers)
     step = size_bytes or HOST_BYTES[1]
@@ -142,15 +144,6 @@ def _row(question: CacheQuestion, case: _Case, tiers: Sequence[Tier]) -> CacheRo
         link_bytes_per_s=None if rate is None else per_request * rate,
         next_bytes=step, next_hit_ratio=(int(curve.tokens_at(more)) - hits) / total,
     )  # fmt: skip
-
-
-def _slowness(case: _Case, tier: Tier) -> float:
-    """Return how many times as long as over the links a token of a tier takes, which feeds all accelerators."""
-    if tier.bytes_per_s is None:
-        return 1.0
-    placed = case.machine.deployment
-    over_links = placed.gpu_token_bytes / case.bytes_per_s
-    return max(placed.host_token_bytes / tier.bytes_per_s / over_links, 1.0)
 
 
 def _rate(served: Served) -> float | None:

@@ -53,3 +53,17 @@ def deployment(model: Model, accelerator: Accelerator, kv_dtype: str, gpus: int 
         return None
     on_each = per_token * kv_share_of_gpu(found.gpus, model.kv_heads)
     return Deployment(found.gpus, max(found.pool_bytes, 0.0), on_each, per_token)
+
+
+def slowness(placed: Deployment, link_bytes_per_s: float, tier_bytes_per_s: float | None) -> float:
+    """Return how many times as long as over the links a token of a tier takes, which feeds all accelerators.
+
+    Args:
+        placed: The model on its accelerators.
+        link_bytes_per_s: Rate of the link of each.
+        tier_bytes_per_s: What the tier gives to all of them together; None where only their links limit.
+    """
+    if tier_bytes_per_s is None:
+        return 1.0
+    over_links = placed.gpu_token_bytes / link_bytes_per_s
+    return max(placed.host_token_bytes / tier_bytes_per_s / over_links, 1.0)

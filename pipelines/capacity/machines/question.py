@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.hardware.bandwidth import parse_bytes_per_s
@@ -93,7 +94,7 @@ def checked(question: CacheQuestion) -> CacheQuestion:
     Raises:
         UsageError: a number is not possible, or a tier is named twice.
     """
-    names = [tier.name for tier in question.tiers]
+    check_tiers(question.tiers)
     wrong = [
         (question.sessions < 1, f"--sessions {question.sessions}", "a session is served at a time, or more"),
         (question.block_tokens < 1, f"--block-tokens {question.block_tokens}", "a block holds a token, or more"),
@@ -105,9 +106,18 @@ def checked(question: CacheQuestion) -> CacheQuestion:
             question.requests_per_s is not None and not 0 < question.requests_per_s <= MOST_REQUESTS_PER_S,
             f"--rate {question.requests_per_s}", f"it is above 0 and at most {MOST_REQUESTS_PER_S:g} a second",
         ),
-        (len(set(names)) < len(names), f"tiers {', '.join(names)}", "a tier is named twice"),
     ]  # fmt: skip
     for is_wrong, what, why in wrong:
         if is_wrong:
             raise UsageError(f"{what} is not possible", why, "see `kappa cache --help`", code=ErrorCode.USAGE)
     return question
+
+
+def check_tiers(tiers: Sequence[Tier]) -> None:
+    """Raise UsageError where a tier is named twice."""
+    names = [tier.name for tier in tiers]
+    if len(set(names)) < len(names):
+        raise UsageError(
+            f"tiers {', '.join(names)} are not possible", "one is named twice", "give each its own name",
+            code=ErrorCode.USAGE,
+        )  # fmt: skip

@@ -83,14 +83,28 @@ def read_requests(database: Path, question: CacheQuestion, tokenizer: str) -> Se
 
 def _of_log(ask: Ask, series: Series, *, is_sample: bool) -> Served:
     """Return the requests of a log from the tables that hold their reuse distances."""
+    found = log_of(ask, series)
+    if found is None:
+        raise _nothing_of_log(series)
+    requests, hits, is_chained = found
+    return Served(series, LOG_ORDER, requests, hits, is_chained, is_sample)
+
+
+def log_of(ask: Ask, series: Series) -> tuple[Requests, Hits, bool] | None:
+    """Return the requests of a log in their order, their hits, and whether identities are chained; None without any.
+
+    Args:
+        ask: Returns the rows of a query with its parameters.
+        series: Values of `SERIES`.
+    """
     where = "WHERE workload = $w AND tokenizer = $t AND counting = $c AND reuse = $r ORDER BY"
     names: dict[str, object] = dict(zip("wtcr", series, strict=True))
     rows = ask(f"FROM log_requests {where} request", names)
-    pieces = ask(f"FROM reuse_distances {where} request, start_block", names)
     if not rows.num_rows:
-        raise _nothing_of_log(series)
+        return None
+    pieces = ask(f"FROM reuse_distances {where} request, start_block", names)
     requests, hits = of_log(rows, pieces)
-    return Served(series, LOG_ORDER, requests, hits, bool(rows["is_chained"][0].as_py()), is_sample)
+    return requests, hits, bool(rows["is_chained"][0].as_py())
 
 
 def _nothing_of_log(series: Series) -> KappaError:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pipelines.hardware.deployment.fitting import MOST_GPUS
+from pipelines.hardware.deployment.formats import COMPUTE_DTYPES, QUANTISED_BYTES
 from pipelines.hardware.questions.question import OneQuestion
 from warehouse.errors import ErrorCode, UsageError
 
@@ -10,18 +13,34 @@ from warehouse.errors import ErrorCode, UsageError
 MOST = 10**12
 # New tokens of an iteration: the default of engines.
 TOKEN_BUDGET = 8192
+WORDS: dict[str, tuple[str, ...]] = {
+    "weight_dtype": (*QUANTISED_BYTES,),
+    "compute_dtype": COMPUTE_DTYPES,
+    "mla_attention": ("tensor", "broadcast", "data"),
+    "block_layout": ("packed", "layer"),
+    "cost_model": ("2n", "attention", "full"),
+    "basis": ("paper", "physical", "measured"),
+}
 _OF_A_TURN = ("output_tokens", "pool_tokens", "idle_w", "busy_w")
 
 
 def check_question(question: OneQuestion) -> None:
     """Raise UsageError where an option is impossible, or has no effect together with the others."""
-    for is_broken, what, why in (*_numbers(question), *_together(question)):
+    for is_broken, what, why in (*_words(question), *_numbers(question), *_together(question)):
         if is_broken:
             raise UsageError(what, why, "see `kappa crit --help`", code=ErrorCode.USAGE)
     if not question.is_about_turns:
         _check_alone(question)
     if question.workload:
         _refuse(question, _OF_A_TURN, "a turn", "it is not told of a workload", "give --cached-tokens and --new-tokens")
+
+
+def _words(question: OneQuestion) -> Iterator[tuple[bool, str, str]]:
+    """Yield each choice of one of a few words: whether it is none of them, what it is, and what there is."""
+    for name, choices in WORDS.items():
+        value = getattr(question, name)
+        is_broken = value is not None and value not in choices
+        yield is_broken, f"--{name.replace('_', '-')} {value} is not possible", f"there are {', '.join(choices)}"
 
 
 def _numbers(question: OneQuestion) -> tuple[tuple[bool, str, str], ...]:

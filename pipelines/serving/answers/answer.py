@@ -49,6 +49,9 @@ class ServeAnswer(ServedOn, Series):
             where no rate is within it, and where every rate is.
         goodput_per_s: Largest rate with p90 TTFT within the limit; None where not asked, and where it is above it at
             any rate.
+        gpu_token_share: Share of the prompts' tokens that the GPUs' own memory holds; None without tiers, where all of
+            K crosses the link.
+        link_token_share: Share of them that come over the link.
 
     All others are those of `summary.RunAnswer`.
     """
@@ -90,6 +93,8 @@ class ServeAnswer(ServedOn, Series):
     energy_j: float | None
     knee_per_s: float | None = None
     goodput_per_s: float | None = None
+    gpu_token_share: float | None = None
+    link_token_share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from pipelines.serving.answers.question import JOHNSON, ServeQuestion, check
 from pipelines.serving.answers.reading import ReadTurns, read_served
 from pipelines.serving.answers.runs import Station
 from pipelines.serving.answers.summary import RunAnswer
+from pipelines.serving.answers.tiered import tiered
 from pipelines.serving.machines.served import IDLE_SHARE, capped, pool_of, served, tdp_of
 from warehouse.errors import ErrorCode, KappaError
 
@@ -105,9 +106,13 @@ def answers_on(
     held = found.turns.cached_tokens + found.turns.new_tokens + found.turns.output_tokens
     if limits.pool_tokens is not None and limits.pool_tokens < held.min():
         return
-    times = served(setting, found.turns.cached_tokens, found.turns.new_tokens)
-    station = Station(question, found.turns, times, limits)
     about = about_of(question, row, setting, found)
+    turns, loaded = found.turns, None
+    if question.tiers and accelerator is not None:
+        split = tiered(found, question.tiers, question.chunk_tokens, setting, accelerator)
+        turns, loaded = split.turns, split.loaded_tokens
+        about |= {"gpu_token_share": split.gpu_token_share, "link_token_share": split.link_token_share}
+    station = Station(question, turns, served(setting, turns.cached_tokens, turns.new_tokens, loaded), limits)
     for policy in question.policies:
         more = _of_policy(question, station, policy)
         for rate in _rates(question, station, policy):

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from pipelines.capacity.machines.question import Tier, check_tiers
 from pipelines.hardware.questions.question import OneQuestion
 from pipelines.serving.arrivals.times import check_rate
 from pipelines.serving.engine.requests import MAX_SEQS, TOKEN_BUDGET, DecodeMode, Limits, Loading
@@ -47,6 +48,7 @@ class ServeQuestion:
         prices: `ACCELERATOR=USD` an hour of one accelerator, besides those of HOME/reference/prices.csv.
         hours: `ACCELERATOR=H`, the most hours of a machine.
         use: Planned use of the fleet's machines.
+        tiers: Behind the GPUs' own memory, the nearest first: K_link of these sizes crosses the link and not all of K.
     """
 
     model: str | None = None
@@ -83,6 +85,7 @@ class ServeQuestion:
     prices: tuple[str, ...] = ()
     hours: tuple[str, ...] = ()
     use: float = PLANNED_USE
+    tiers: tuple[Tier, ...] = ()
 
     def crit(self, tensor_parallel: int | None = None) -> OneQuestion:
         """Return the question to `kappa crit` about the same model, machine and workload."""
@@ -126,6 +129,7 @@ def check(question: ServeQuestion) -> None:
         _check_least(question, name, 1)
     for rate in question.rates_per_s:
         check_rate(rate)
+    check_tiers(question.tiers)
     for policy in question.policies:
         if policy != JOHNSON:
             parse_policy(policy)
@@ -176,6 +180,7 @@ def _check_together(question: ServeQuestion) -> None:
         ),
         (not is_line and JOHNSON in question.policies, "johnson is an order of the line"),
         (JOHNSON in question.policies and question.rates_per_s, "johnson orders a backlog, which has no rate"),
+        (question.is_fleet and question.tiers, "--tier has no effect on a fleet"),
         (question.is_fleet and question.cap_w, "--cap-w has no effect on a fleet"),
         (not question.is_fleet and (question.prices or question.hours), "--price and --hours need --fleet"),
     )

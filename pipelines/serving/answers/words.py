@@ -8,21 +8,23 @@ from itertools import groupby
 from pipelines.serving.answers.answer import FleetAnswer, ServeAnswer
 from pipelines.serving.answers.question import ServeQuestion
 from pipelines.serving.fleet.classes import CACHED_BINS, NEW_BINS
-from warehouse.declared.formats import number, percent
+from warehouse.declared.formats import number, percent, quantity
 
 
 def legend(question: ServeQuestion, answers: Sequence[ServeAnswer]) -> list[str]:
     """Return the lines below a table of runs."""
     first = answers[0]
     served = max(answer.turns for answer in answers)
+    gpus = f"{first.tensor_parallel} GPU{'s' * (first.tensor_parallel > 1)}"
     lines = [
         f"{served:,} turns of {first.workload} ({first.tokenizer}, {first.counting}, {first.reuse})"
         + (", generated text" if first.is_sample else "")
         + f"; {question.sessions} sessions interleaved, their turns do not wait for each other.",
-        f"{question.loading} loading, cost model {first.cost_model}, {first.tensor_parallel} GPUs, pool "
+        f"{question.loading} loading, cost model {first.cost_model}, {gpus}, pool "
         + ("without end" if first.pool_tokens is None else f"{first.pool_tokens:,} tokens")
         + f", decode {question.decode}; the first tenth is not counted.",
     ]
+    lines += _tier_words(question, first)
     rejected = max(answer.rejected_turns for answer in answers)
     if rejected:
         lines.append(f"{rejected:,} turns were rejected: K + T + output is above the pool.")
@@ -32,6 +34,20 @@ def legend(question: ServeQuestion, answers: Sequence[ServeAnswer]) -> list[str]
         lines.append(f"goodput_per_s: largest rate with p90 TTFT within {question.slo_s:g} s, to 1 %.")
     lines.append("--format json: the parts of TTFT, shares, fairness and energy.")
     return lines
+
+
+def _tier_words(question: ServeQuestion, first: ServeAnswer) -> list[str]:
+    """Return the line on where the tokens come from; none where all of K crosses the link."""
+    if first.gpu_token_share is None or first.link_token_share is None:
+        return []
+    behind = " and ".join(f"{quantity(tier.size_bytes, 'B')} of {tier.name}" for tier in question.tiers)
+    on_gpu, over_link = first.gpu_token_share, first.link_token_share
+    said = (
+        f"With {behind} behind the GPUs' memory ({first.model} on {first.accelerator}) {percent(on_gpu)} of the "
+        f"prompts' tokens lie on the GPU, {percent(over_link)} cross the link, {percent(1 - on_gpu - over_link)} are "
+        "computed."
+    )
+    return [said]
 
 
 def routing_words(answers: Sequence[FleetAnswer]) -> list[str]:

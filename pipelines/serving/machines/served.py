@@ -42,7 +42,7 @@ class Served:
     work: Work
 
 
-def served(setting: Setting, cached_tokens: Ints, new_tokens: Ints) -> Served:
+def served(setting: Setting, cached_tokens: Ints, new_tokens: Ints, loaded_tokens: Floats | None = None) -> Served:
     """Return the times of turns. x is that of `kappa crit`, c the iteration of a turn that is alone.
 
     c is max(FLOP seconds, weights read), as an iteration of the engine is; `kappa crit` adds the longer of both of each
@@ -52,9 +52,11 @@ def served(setting: Setting, cached_tokens: Ints, new_tokens: Ints) -> Served:
         setting: Model, machine and a cost model that is known for it.
         cached_tokens: K, shape (turns,).
         new_tokens: T, shape (turns,), at least 1.
+        loaded_tokens: What of K crosses the link, shape (turns,); None for all of it.
     """
     cached, new = cached_tokens.astype(np.float64), new_tokens.astype(np.float64)
-    load = np.asarray(setting.transfer_s(cached), dtype=np.float64)
+    loaded = cached if loaded_tokens is None else loaded_tokens
+    load = np.asarray(setting.transfer_s(loaded), dtype=np.float64)
     work = _work(setting, cached, new)
     compute = work.whole_s
     if setting.cost_model == "full":

@@ -65,6 +65,8 @@ QUESTIONS: list[tuple[Callable[..., object], str, list[Any]]] = [
     (kappa.crit, "tensor_parallel", ["zz", b"x", 5.5, [5.5]]),
     (kappa.crit, "pipeline", ["zz", 1, None]),
     (kappa.serve_sim, "workload", [5, b"x", []]),
+    (kappa.serve_sim, "engine", ["engines", 5, ["engine"]]),
+    (kappa.serve_sim, "tiers", ["dram=1GB", [5]]),
 ]
 
 
@@ -90,3 +92,12 @@ def test_numbers_of_numpy_are_numbers() -> None:
     fraction: Any = np.float64(0.5)
     asked = kappa.CritQuestion(model=("a", "b"), cached_tokens=tokens, new_tokens=1, sustained_fraction=fraction)
     require_question(asked, kappa.CritQuestion)
+
+
+@pytest.mark.parametrize(
+    "name", ["weight_dtype", "compute_dtype", "mla_attention", "block_layout", "cost_model", "basis"]
+)
+def test_words_of_a_question(name: str) -> None:
+    """A word that is none of the few is refused with those that there are."""
+    with refused(ErrorCode.USAGE, f"--{name.replace('_', '-')} zz", kind=UsageError):
+        kappa.crit(model="llama-3.1-8b", **{name: "zz"})  # type: ignore[arg-type]
