@@ -7,9 +7,9 @@ import argparse
 
 def add_crit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `kappa crit`; without K and T or a workload it prints only kappa_crit."""
-    _add_several(parser, "--model", "M", "a name, a repository of the Hub, or the path of a config.json")
-    _add_several(parser, "--accelerator", "A", "a GPU")
-    _add_several(parser, "--link", "L", "the way between host memory and GPU")
+    add_several(parser, "--model", "M", "a name, a repository of the Hub, or the path of a config.json")
+    add_several(parser, "--accelerator", "A", "a GPU")
+    add_several(parser, "--link", "L", "the way between host memory and GPU")
     parser.add_argument("--basis", type=str.lower, choices=("paper", "physical", "measured"))
     parser.add_argument("--bandwidth", metavar="B", help="use this bandwidth of one direction, such as 15GB/s")
     parser.add_argument(
@@ -18,8 +18,8 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         help="share of the dense peak that prefill sustains, above 0 to 1 (default: 0.55, mixtures of experts 0.25)",
     )
-    _add_several(parser, "--kv-dtype", "D", "bf16, fp8, or int8, int4 and nvfp4 with their scales")
-    _add_several(
+    add_several(parser, "--kv-dtype", "D", "bf16, fp8, or int8, int4 and nvfp4 with their scales")
+    add_several(
         parser, "--tensor-parallel", "N", "GPUs that share the model (default: the least on which it fits)", int
     )
     served = parser.add_argument_group("how the model is served")
@@ -89,7 +89,7 @@ def add_crit_options(parser: argparse.ArgumentParser) -> None:
     more.add_argument("--busy-w", metavar="W", type=float, help="power of one GPU while computing")
 
 
-def _add_several(
+def add_several(
     parser: argparse.ArgumentParser, name: str, metavar: str, words: str, kind: type[str | int] = str
 ) -> None:
     """Add an option that may be repeated: each combination of the values is answered."""

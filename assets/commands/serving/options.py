@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from assets.commands.crit.options import add_several
+
 
 def add_serve_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `kappa serve-sim`; their defaults are those of `ServeQuestion`."""
@@ -35,18 +37,16 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_machine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="M")
-    parser.add_argument("--accelerator", metavar="A")
-    parser.add_argument("--link", metavar="L")
+    add_several(parser, "--model", "M", "as in kappa crit, like the options below")
+    add_several(parser, "--accelerator", "A", "a GPU")
+    add_several(parser, "--link", "L", "the way between host memory and GPU")
     parser.add_argument("--basis", type=str.lower, choices=("paper", "physical", "measured"))
     parser.add_argument("--bandwidth", metavar="B", help="use this bandwidth of one direction, such as 15GB/s")
     parser.add_argument(
         "--sustained-fraction", metavar="F", type=float, help="share of the dense peak, as in kappa crit"
     )
-    parser.add_argument("--kv-dtype", metavar="D", help="bf16, fp8, or int8 and int4 with their scales")
-    parser.add_argument(
-        "--tensor-parallel", metavar="N", type=int, help="GPUs that share each layer (default: the least that hold it)"
-    )
+    add_several(parser, "--kv-dtype", "D", "bf16, fp8, or int8 and int4 with their scales")
+    add_several(parser, "--tensor-parallel", "N", "GPUs that share each layer (default: the least that hold it)", int)
     parser.add_argument(
         "--cost-model", type=str.lower, choices=("2n", "attention", "full"), help="default: the fullest that is known"
     )

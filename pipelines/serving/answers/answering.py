@@ -17,6 +17,7 @@ from pipelines.hardware.questions.answering import settings_of
 from pipelines.hardware.questions.checks import check_question
 from pipelines.hardware.questions.choosing import chosen_rows
 from pipelines.hardware.questions.names import settled
+from pipelines.hardware.questions.question import OneQuestion
 from pipelines.hardware.what_if import Setting
 from pipelines.serving.answers.answer import ServeAnswer
 from pipelines.serving.answers.goodput import interval
@@ -78,13 +79,18 @@ def chosen(question: ServeQuestion, sources: Sources) -> Iterator[tuple[KappaCri
         KappaError: a name is unknown, or nothing fits the choice.
     """
     check(question)
-    check_question(question.crit())
-    sources = with_named(sources, (question.model,))
+    ones = question.crits()
+    for one in ones:
+        check_question(one)
+    sources = with_named(sources, tuple(one.model for one in ones))
     sources = replace(sources, sustained_fraction=question.sustained_fraction)
-    asked = settled(question.crit(), sources)
-    for row in chosen_rows(asked, sources):
-        gpus = question.tensor_parallel
-        settings = {s.cost_model: s for _, s in settings_of(replace(asked, tensor_parallel=gpus), sources, row)}
+    for one in ones:
+        yield from _chosen(settled(one, sources), sources)
+
+
+def _chosen(asked: OneQuestion, sources: Sources) -> Iterator[tuple[KappaCrit, Setting]]:
+    for row in chosen_rows(replace(asked, tensor_parallel=None), sources):
+        settings = {setting.cost_model: setting for _, setting in settings_of(asked, sources, row)}
         fullest = next((settings[name] for name in COST_MODELS if name in settings), None)
         if fullest is not None:
             yield row, fullest

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 from pipelines.capacity.machines.question import Tier, check_tiers
-from pipelines.hardware.questions.question import OneQuestion
+from pipelines.hardware.questions.question import CritQuestion, OneQuestion, one_by_one
 from pipelines.serving.arrivals.times import check_rate
 from pipelines.serving.engine.requests import MAX_SEQS, TOKEN_BUDGET, DecodeMode, Limits, Loading
 from pipelines.serving.fleet.routing import PLANNED_USE
@@ -24,6 +25,8 @@ JOHNSON = "johnson"
 @dataclass(frozen=True, kw_only=True)
 class ServeQuestion:
     """A question about turns that meet on one machine, or on a fleet.
+
+    The fields in `SEVERAL` take one value or a sequence; each combination is a machine.
 
     Attributes:
         model: As in `CritQuestion`, as are `accelerator`, `link`, `basis`, `bandwidth_bytes_per_s`,
@@ -51,14 +54,14 @@ class ServeQuestion:
         tiers: Behind the GPUs' own memory, the nearest first: K_link of these sizes crosses the link and not all of K.
     """
 
-    model: str | None = None
-    accelerator: str | None = None
-    link: str | None = None
+    model: str | Sequence[str] | None = None
+    accelerator: str | Sequence[str] | None = None
+    link: str | Sequence[str] | None = None
     basis: str | None = None
     bandwidth_bytes_per_s: float | None = None
     sustained_fraction: float | None = None
-    kv_dtype: str | None = None
-    tensor_parallel: int | None = None
+    kv_dtype: str | Sequence[str] | None = None
+    tensor_parallel: int | Sequence[int] | None = None
     workload: str | None = None
     counting: str | None = None
     reuse: str | None = None
@@ -87,11 +90,14 @@ class ServeQuestion:
     use: float = PLANNED_USE
     tiers: tuple[Tier, ...] = ()
 
-    def crit(self, tensor_parallel: int | None = None) -> OneQuestion:
-        """Return the question to `kappa crit` about the same model, machine and workload."""
-        names = {field.name for field in fields(OneQuestion)} & {field.name for field in fields(self)}
-        same = {name: getattr(self, name) for name in names - {"pool_tokens"}}
-        return OneQuestion(**same | {"tensor_parallel": tensor_parallel})
+    def crits(self) -> list[OneQuestion]:
+        """Return the questions to `kappa crit` about the same models, machines and workload, one a combination.
+
+        Raises:
+            UsageError: a field has an empty sequence, or there are too many combinations.
+        """
+        names = {field.name for field in fields(CritQuestion)} & {field.name for field in fields(self)}
+        return one_by_one(CritQuestion(**{name: getattr(self, name) for name in names - {"pool_tokens"}}))
 
     @property
     def closed(self) -> int | None:
@@ -125,7 +131,7 @@ def check(question: ServeQuestion) -> None:
         raise _no("no workload is named", "the simulation serves real turns", "add --workload NAME")
     for name in ("turns", "seed"):
         _check_least(question, name, 0)
-    for name in ("sessions", "seeds", "token_budget", "max_seqs", "pool_tokens", "tensor_parallel", "chunk_tokens"):
+    for name in ("sessions", "seeds", "token_budget", "max_seqs", "pool_tokens", "chunk_tokens"):
         _check_least(question, name, 1)
     for rate in question.rates_per_s:
         check_rate(rate)

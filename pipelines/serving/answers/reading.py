@@ -43,7 +43,7 @@ def read_served(database: Path, question: ServeQuestion, tokenizer: str) -> Read
     Raises:
         KappaError: the file is no database, or lacks the series.
     """
-    found = read_turns(database, question.crit(), tokenizer)
+    found = read_turns(database, question.crits()[0], tokenizer)
     where = " AND ".join(f"{name} = ${name}" for name in SERIES)
     with read_only(database) as connection:
         query = f"SELECT {', '.join(COLUMNS)} FROM turns WHERE {where}"  # noqa: S608 - declared names

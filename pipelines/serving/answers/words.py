@@ -15,14 +15,14 @@ def legend(question: ServeQuestion, answers: Sequence[ServeAnswer]) -> list[str]
     """Return the lines below a table of runs."""
     first = answers[0]
     served = max(answer.turns for answer in answers)
-    gpus = f"{first.tensor_parallel} GPU{'s' * (first.tensor_parallel > 1)}"
     lines = [
         f"{served:,} turns of {first.workload} ({first.tokenizer}, {first.counting}, {first.reuse})"
         + (", generated text" if first.is_sample else "")
         + f"; {question.sessions} sessions interleaved, their turns do not wait for each other.",
-        f"{question.loading} loading, cost model {first.cost_model}, {gpus}, pool "
-        + ("without end" if first.pool_tokens is None else f"{first.pool_tokens:,} tokens")
-        + f", decode {question.decode}; the first tenth is not counted.",
+        (
+            f"{question.loading} loading, cost model {_either(answers, 'cost_model')}, {_gpus(answers)}, pool "
+            f"{_pool(answers)}, decode {question.decode}; the first tenth is not counted."
+        ),
     ]
     lines += _tier_words(question, first)
     rejected = max(answer.rejected_turns for answer in answers)
@@ -32,8 +32,42 @@ def legend(question: ServeQuestion, answers: Sequence[ServeAnswer]) -> list[str]
         lines.append("knee_per_s: largest rate with p90 TTFT within twice that of an idle machine, to 1 %.")
     if question.slo_s:
         lines.append(f"goodput_per_s: largest rate with p90 TTFT within {question.slo_s:g} s, to 1 %.")
+    lines += _best(answers)
     lines.append("--format json: the parts of TTFT, shares, fairness and energy.")
     return lines
+
+
+def _either(answers: Sequence[ServeAnswer], name: str) -> str:
+    return " or ".join(dict.fromkeys(str(getattr(answer, name)) for answer in answers))
+
+
+def _gpus(answers: Sequence[ServeAnswer]) -> str:
+    counts = [answer.tensor_parallel for answer in answers]
+    least, most = min(counts), max(counts)
+    return f"{least}{f' to {most}' * (most > least)} GPU{'s' * (most > 1)}"
+
+
+def _pool(answers: Sequence[ServeAnswer]) -> str:
+    pools = [answer.pool_tokens for answer in answers if answer.pool_tokens is not None]
+    if not pools:
+        return "without end"
+    least, most = min(pools), max(pools)
+    return f"{least:,}{f' to {most:,}' * (most > least)} tokens"
+
+
+def _best(answers: Sequence[ServeAnswer]) -> list[str]:
+    """Return a sentence on who carries most and least before TTFT doubles; none of a single machine."""
+    knees = {_subject(answer): answer.knee_per_s for answer in answers if answer.knee_per_s is not None}
+    if len(knees) < 2:  # noqa: PLR2004 - a comparison has two
+        return []
+    best, last = max(knees, key=knees.__getitem__), min(knees, key=knees.__getitem__)
+    least = f"least {last}, {number(knees[last])}"
+    return [f"Most turns a second before p90 TTFT doubles: {best}, {number(knees[best])}; {least}."]
+
+
+def _subject(answer: ServeAnswer) -> str:
+    gpus = f"{answer.tensor_parallel} x " if answer.tensor_parallel > 1 else ""
+    return f"{answer.model} on {gpus}{answer.accelerator} over {answer.link}, {answer.policy}"
 
 
 def _tier_words(question: ServeQuestion, first: ServeAnswer) -> list[str]:

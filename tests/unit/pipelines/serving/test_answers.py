@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,13 @@ from serving_cases import requests, run
 
 from pipelines.hardware.machines import read_sources
 from pipelines.hardware.what_if import Setting
+from pipelines.serving.answers.answer import ServeAnswer
 from pipelines.serving.answers.answering import chosen
 from pipelines.serving.answers.goodput import goodput_per_s, interval
 from pipelines.serving.answers.question import ServeQuestion, check
 from pipelines.serving.answers.summary import jain_index, summary
 from pipelines.serving.answers.turns import in_order
+from pipelines.serving.answers.words import legend
 from pipelines.serving.arrivals.log import read_log
 from pipelines.serving.arrivals.times import poisson, stretched
 from pipelines.serving.engine.requests import Limits
@@ -178,3 +180,40 @@ def test_questions_that_cannot_be_meant(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError) as refused:
         check(ServeQuestion(**{"workload": "finqa", **wrong}))
     assert refused.value.code == ErrorCode.USAGE
+
+
+def test_several_machines_in_one_question() -> None:
+    """Each combination of models, accelerators and numbers of GPUs is a machine; an empty sequence is refused."""
+    asked = ServeQuestion(
+        model=("llama-3.1-8b", "qwen3-8b"), accelerator=("h100-sxm", "h200-sxm"), link="pcie5-x16", basis="physical",
+        workload="any", tensor_parallel=(1, 2),
+    )  # fmt: skip
+    found = [(row.model, row.accelerator, one.machine.tensor_parallel) for row, one in chosen(asked, SOURCES)]
+    models, machines = ("llama-3.1-8b", "qwen3-8b"), ("h100-sxm", "h200-sxm")
+    assert set(found) == {(model, machine, gpus) for model in models for machine in machines for gpus in (1, 2)}
+    assert len(found) == 8
+    with pytest.raises(UsageError):
+        [*chosen(replace(asked, link=()), SOURCES)]
+    with pytest.raises(UsageError):
+        [*chosen(replace(asked, tensor_parallel=(1, 0)), SOURCES)]
+
+
+def test_the_sentence_names_the_best_and_the_last() -> None:
+    """By the knee; one machine alone is not compared."""
+    rows = [answer(link="pcie5-x16", knee_per_s=5.0), answer(link="nvlink-c2c", knee_per_s=20.0, tensor_parallel=2)]
+    lines = legend(ServeQuestion(workload="w"), rows)
+    said = "Most turns a second before p90 TTFT doubles: m on 2 x a over nvlink-c2c, fifo, 20; least m on a over pcie5"
+    assert sum(line.startswith(said) for line in lines) == 1
+    assert "cost model full, 1 to 2 GPUs, pool 100 tokens" in lines[1]
+    assert not any("doubles:" in line for line in legend(ServeQuestion(workload="w"), rows[:1]))
+
+
+def answer(**changed: object) -> ServeAnswer:
+    """Return an answer with some fields changed."""
+    numbers = {field.name: 1 for field in fields(ServeAnswer)}
+    words = {
+        "workload": "w", "tokenizer": "t", "counting": "text", "reuse": "history", "model": "m", "accelerator": "a",
+        "link": "l", "cost_model": "full", "policy": "fifo", "rejected_turns": 0, "pool_tokens": 100,
+        "is_sample": False, "gpu_token_share": None, "link_token_share": None,
+    }  # fmt: skip
+    return ServeAnswer(**{**numbers, **words, **changed})  # type: ignore[arg-type]
