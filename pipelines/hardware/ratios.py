@@ -128,33 +128,46 @@ def kappa_crit_rows(
         kv_dtypes: Keys of `cache.KV_ELEMENT_BYTES`.
         serving: How the models are served; by default on the least GPUs that hold them, in the served format.
     """
-    is_paper = platform.basis == "paper"
-    printed = printed_kappa_hw(sources, platform) if bytes_per_s is None else None
-    for name in sources.paper_models if is_paper else sources.models:
-        model = sources.models[name]
+    names = sources.paper_models if platform.basis == "paper" else sources.models
+    for name in names:
         for kv_dtype in kv_dtypes:
-            served = serve(sources, platform, model, serving, kv_dtype=kv_dtype, bytes_per_s=bytes_per_s)
-            factor = _loaded_once(served, model, serving)
-            machine = replace(served.machine, flop_per_s=served.machine.flop_per_s / served.gpus)
-            if is_paper:
-                found = paper_ratios(sources.paper_models[name], machine, kv_dtype, printed)
-            else:
-                found = ratios(model, machine, kv_dtype)
-            m, crit = _times(found.kappa_m, factor), _times(found.kappa_crit, factor)
-            yield KappaCrit(
-                model=name,
-                accelerator=platform.accelerator,
-                link=platform.link,
-                basis=platform.basis,
-                kv_dtype=kv_dtype,
-                kappa_m_flop_per_byte=m,
-                kappa_hw_byte_per_flop=found.kappa_hw,
-                kappa_crit=crit,
-                tokenizer=model.tokenizer,
-                tensor_parallel=served.gpus,
-                weight_dtype=served.weight_dtype,
-                compute_dtype=served.compute_dtype,
-            )
+            yield kappa_crit_row(sources, platform, name, kv_dtype, bytes_per_s=bytes_per_s, serving=serving)
+
+
+def kappa_crit_row(  # noqa: PLR0913 - a model, a platform, and how it is served
+    sources: Sources,
+    platform: OnPlatform,
+    name: str,
+    kv_dtype: str,
+    *,
+    bytes_per_s: float | None = None,
+    serving: Serving = DEFAULT,
+) -> KappaCrit:
+    """Return kappa_crit of one model on a platform; see `kappa_crit_rows`."""
+    model = sources.models[name]
+    served = serve(sources, platform, model, serving, kv_dtype=kv_dtype, bytes_per_s=bytes_per_s)
+    factor = _loaded_once(served, model, serving)
+    machine = replace(served.machine, flop_per_s=served.machine.flop_per_s / served.gpus)
+    if platform.basis == "paper":
+        printed = printed_kappa_hw(sources, platform) if bytes_per_s is None else None
+        found = paper_ratios(sources.paper_models[name], machine, kv_dtype, printed)
+    else:
+        found = ratios(model, machine, kv_dtype)
+    m, crit = _times(found.kappa_m, factor), _times(found.kappa_crit, factor)
+    return KappaCrit(
+        model=name,
+        accelerator=platform.accelerator,
+        link=platform.link,
+        basis=platform.basis,
+        kv_dtype=kv_dtype,
+        kappa_m_flop_per_byte=m,
+        kappa_hw_byte_per_flop=found.kappa_hw,
+        kappa_crit=crit,
+        tokenizer=model.tokenizer,
+        tensor_parallel=served.gpus,
+        weight_dtype=served.weight_dtype,
+        compute_dtype=served.compute_dtype,
+    )
 
 
 def fitting_platforms(

@@ -122,7 +122,7 @@ def _row(question: CacheQuestion, case: _Case, tiers: Sequence[Tier]) -> CacheRo
     size = curve.block_tokens
     blocks = [placed.gpu_blocks(size), *(placed.host_blocks(tier.size_bytes, size) for tier in tiers)]
     slow = [slowness(placed, case.bytes_per_s, tier.bytes_per_s) for tier in tiers]
-    found = load(requests, case.served.hits, blocks, case.machine.kappa_crit, slow)
+    found = load(requests, case.served.hits, blocks, case.machine.waits if case.machine.setting else None, slow)
     held, total = sum(blocks), max(curve.context_tokens, 1)
     size_bytes = sum(tier.size_bytes for tier in tiers)
     step = size_bytes or HOST_BYTES[1]

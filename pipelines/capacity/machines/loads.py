@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from pipelines.capacity.distances import Hits
-from pipelines.capacity.requests import Floats, Requests
+from pipelines.capacity.requests import Bools, Floats, Requests
 from pipelines.capacity.tiers import TierTokens, tier_tokens
 
 QUANTILES = (0.5, 0.9, 0.99)
+# From the tokens that cross the link, each as many times as its tier is slower, and all tokens by origin: who waits.
+Waits: TypeAlias = Callable[[Floats, TierTokens], Bools]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +42,22 @@ def load(
     requests: Requests,
     hits: Hits,
     tiers_blocks: Sequence[int],
-    kappa_crit: float | None,
+    waits: Waits | None,
     slowness: Sequence[float] = (1.0,),
 ) -> Load:
     """Return the load of tiers on the link.
-
-    A turn waits for the link where the sum over tiers of K_i x slowness_i exceeds kappa_crit x T_eff.
 
     Args:
         requests: In order of service, at least one.
         hits: Their hits.
         tiers_blocks: Blocks of each tier, the accelerators' own memory first.
-        kappa_crit: Of the model on these accelerators and their link; None where there is no single number.
+        waits: Which turns wait for the link; None where no cost model of the model is known.
         slowness: For each tier behind the link, how many times as long as over the link a token takes; at least 1.
     """
     tokens = tier_tokens(requests, hits, tiers_blocks)
-    waits: Floats = np.asarray(slowness, np.float64) @ tokens.link_tokens
+    loaded: Floats = np.asarray(slowness, np.float64) @ tokens.link_tokens
     has_load = tokens.k_link > 0
-    is_bound = None if kappa_crit is None else waits / tokens.computed_tokens > kappa_crit
+    is_bound = None if waits is None else waits(loaded, tokens)
     return Load(
         tokens,
         None if is_bound is None else float(is_bound.mean()),

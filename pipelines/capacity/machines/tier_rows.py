@@ -5,32 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from pipelines.capacity.distances import Hits
 from pipelines.capacity.machines.deployment import Deployment, deployment
 from pipelines.capacity.machines.loads import Load, load
-from pipelines.capacity.requests import Requests
-from pipelines.hardware.entities import Model, Pair
-from pipelines.hardware.machines import Sources, machine_of
-from pipelines.hardware.ratios import ratios
+from pipelines.capacity.requests import Bools, Floats, Requests
+from pipelines.capacity.tiers import TierTokens
+from pipelines.hardware import costs
+from pipelines.hardware.entities import Model, Pair, known
+from pipelines.hardware.machines import Sources
+from pipelines.hardware.ratios import kappa_crit_row
+from pipelines.hardware.served import Serving, serve
+from pipelines.hardware.what_if import Setting
 from warehouse.declared.capacity_tables import CACHE_TIERS
-from warehouse.formulas.kappa import tensor_parallel_factor
 
 HOST_BYTES = tuple(size * 1e9 for size in (0, 128, 256, 512, 1024, 2048))
 KV_DTYPE = "bf16"
 LOGGED = "logged"
+# The paper's first.
+COST_MODELS = ("2n", "attention")
 Machines = list["ModelOnMachine"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOnMachine:
-    """A model on the fewest accelerators of a platform that hold it; kappa_crit is that of all of them together."""
+    """A model on the fewest accelerators of a platform that hold it.
+
+    Attributes:
+        kappa_crit: Of all of them together, as `kappa crit` has it; None where no single number is.
+        setting: The same with its rates and cost model; None where no cost model is known.
+    """
 
     model: Model
     platform: Pair
     deployment: Deployment
     kappa_crit: float | None
+    setting: Setting | None
+
+    def waits(self, loaded_tokens: Floats, tokens: TierTokens) -> Bools:
+        """Return which turns load longer than they compute; shape (R,)."""
+        setting = known(self.setting)
+        cached, new = (tokens.gpu_tokens + tokens.k_link).astype(np.float64), tokens.computed_tokens.astype(np.float64)
+        return np.asarray(setting.transfer_s(loaded_tokens) > setting.compute_s(cached, new))
 
 
 def machines_of(sources: Sources) -> Machines:
@@ -54,14 +72,17 @@ def model_on_machine(  # noqa: PLR0913, PLR0917 - a deployment, and what a user 
 ) -> ModelOnMachine | None:
     """Return a model on the fewest accelerators that hold it, or on `gpus`; None where none do or a size is unknown.
 
-    kappa_crit is that of one accelerator times the factor of `tensor_parallel_factor`.
+    Turns wait by the first of `COST_MODELS` that is known.
     """
     placed = deployment(model, sources.accelerators[pair.accelerator], kv_dtype, gpus)
     if placed is None:
         return None
-    crit = ratios(model, machine_of(sources, pair, model, bytes_per_s), kv_dtype).kappa_crit
-    together = None if crit is None else crit * tensor_parallel_factor(placed.gpus, model.kv_heads)
-    return ModelOnMachine(model, pair, placed, together)
+    serving = Serving(gpus=placed.gpus)
+    row = kappa_crit_row(sources, pair, model.model, kv_dtype, bytes_per_s=bytes_per_s, serving=serving)
+    served = serve(sources, pair, model, serving, kv_dtype=kv_dtype, bytes_per_s=bytes_per_s)
+    cost_model = next((name for name in COST_MODELS if costs.is_known(model, name)), None)
+    setting = None if cost_model is None else Setting(model, served.machine, kv_dtype, cost_model)
+    return ModelOnMachine(model, pair, placed, row.kappa_crit, setting)
 
 
 def tier_rows(
@@ -81,7 +102,7 @@ def _rows_of(one: ModelOnMachine, requests: Requests, hits: Hits) -> Iterator[di
              "basis": one.platform.basis, "kv_dtype": KV_DTYPE}  # fmt: skip
     for host_bytes in HOST_BYTES:
         blocks = (placed.gpu_blocks(size), placed.host_blocks(host_bytes, size))
-        found = load(requests, hits, blocks, one.kappa_crit)
+        found = load(requests, hits, blocks, one.waits if one.setting else None)
         yield {
             **names, "host_bytes": host_bytes, "gpus": placed.gpus, "gpu_capacity_blocks": blocks[0],
             "host_capacity_blocks": blocks[1], "kappa_crit": one.kappa_crit,

@@ -14,9 +14,11 @@ from pipelines.capacity.distances import hits_of
 from pipelines.capacity.machines.answer import CacheAnswer
 from pipelines.capacity.machines.answering import cache
 from pipelines.capacity.machines.deployment import deployment
-from pipelines.capacity.machines.loads import load
+from pipelines.capacity.machines.loads import Waits, load
 from pipelines.capacity.machines.question import CacheQuestion, Tier, parse_tier
-from pipelines.capacity.machines.tier_rows import machines_of, tier_rows
+from pipelines.capacity.machines.tier_rows import machines_of, model_on_machine, tier_rows
+from pipelines.capacity.tiers import TierTokens
+from pipelines.hardware.entities import Pair
 from pipelines.hardware.machines import Sources, read_sources
 from tests.unit.pipelines.capacity import brute_force as slow
 from tests.unit.pipelines.capacity.log_home import LOG, build
@@ -61,19 +63,43 @@ def test_a_latent_is_on_every_accelerator(sources: Sources) -> None:
     assert placed.gpu_token_bytes == placed.host_token_bytes
 
 
+def above(kappa_crit: float) -> Waits:
+    """Return the turns of which more tokens are loaded than kappa_crit times the computed ones."""
+    return lambda loaded, tokens: loaded > kappa_crit * tokens.computed_tokens
+
+
+def test_turns_wait_as_kappa_crit_says(sources: Sources) -> None:
+    """kappa_crit is that of `kappa crit`, V3's on 16 GPUs in fp8 too, and turns beyond it wait; windows too."""
+    pair = Pair("h100-sxm", "pcie5-x16", "physical")
+    v3 = model_on_machine(sources, sources.models["deepseek-v3"], pair, "bf16")
+    assert v3 is not None
+    assert v3.setting is not None
+    # 2 x 37.55e9 / 70,272 x 54.4e9 / (0.25 x 1,979e12), each of 16 GPUs a sixteenth of the work and all of the latent
+    assert (v3.deployment.gpus, v3.kappa_crit) == (16, pytest.approx(7.3448, abs=1e-3))
+    tokens = TierTokens(np.array([0, 0]), np.array([[734, 735]]), np.array([100, 100]))
+    assert v3.waits(tokens.k_link.astype(float), tokens).tolist() == [False, True]
+    gpt = model_on_machine(sources, sources.models["gpt-oss-120b"], pair, "bf16")
+    assert gpt is not None
+    assert gpt.setting is not None
+    # bytes of a model with windows grow with K, so that no single number parts its turns; they wait all the same
+    assert gpt.kappa_crit is None
+    long = TierTokens(np.array([0, 0]), np.array([[100, 100_000]]), np.array([100, 100]))
+    assert gpt.waits(long.k_link.astype(float), long).tolist() == [False, True]
+
+
 def test_who_waits_for_what() -> None:
     """Turns with kappa_link above, at or below kappa_crit, and those with nothing to load."""
     # [1 2] is new; then found whole: K = 7 - 1 = 6, T = 1, kappa_link 6; [3] is new.
     requests = slow.requests_of([([1, 2], 2), ([1, 2], 2), ([3], 1)])
     hits = hits_of(requests)
-    found = load(requests, hits, (0, 9), 5.9)
+    found = load(requests, hits, (0, 9), above(5.9))
     assert (found.link_bound_turn_share, found.compute_bound_turn_share) == (1 / 3, 0)
     assert (found.no_link_turn_share, found.tokens_per_request) == (1 - 1 / 3, 2)
-    at_crit = load(requests, hits, (0, 9), 6.0)
+    at_crit = load(requests, hits, (0, 9), above(6.0))
     assert (at_crit.link_bound_turn_share, at_crit.compute_bound_turn_share) == (0, 1 / 3)
     # Twice as slow a tier: 12 > 6.
-    assert load(requests, hits, (0, 9), 6.0, [2.0]).link_bound_turn_share == 1 / 3
-    assert load(requests, hits, (9, 0), 6.0).no_link_turn_share == 1
+    assert load(requests, hits, (0, 9), above(6.0), [2.0]).link_bound_turn_share == 1 / 3
+    assert load(requests, hits, (9, 0), above(6.0)).no_link_turn_share == 1
     assert load(requests, hits, (0, 9), None).link_bound_turn_share is None
 
 
