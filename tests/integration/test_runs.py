@@ -64,8 +64,8 @@ def test_turns_by_the_chat_template(full: Kappa) -> None:
 
 def test_every_declared_table_is_in_database_and_lake(full: Kappa) -> None:
     """Each declared table has its columns in DuckDB, and each stored one has the same number of rows in Parquet."""
-    # No workload here has times of its own or a server's report, and no price is known.
-    empty = {"log_requests", "reuse_times", "reuse_reported", "fleet"}
+    # No workload here has times and identities of its own or a server's report, and no price is known.
+    empty = {"log_requests", "reuse_distances", "reuse_times", "reuse_reported", "fleet"}
     for name, table in TABLES.items():
         names = [row[0] for row in full.rows(f"DESCRIBE {name}")]
         assert names == list(table.names), name

@@ -19,6 +19,7 @@ from warehouse.home.layout import USER_FOLDER
 FOLDER = Path(__file__).parents[1] / "reference"
 # Far above the size of any file of rows, far below the size of memory.
 MOST_BYTES = 4 * 2**20
+MOST_CELL_CHARACTERS = 131_072
 _FILES = {f"{table}.csv" for table in USER_TABLES}
 _CALL_IT = f"call it one of {', '.join(USER_TABLES)} (.csv)"
 
@@ -165,12 +166,16 @@ def _lines(path: Path, data: bytes) -> list[list[str]]:
         raise KappaError(
             f"{path} cannot be read", f"row {row}: it is not UTF-8", "save it as UTF-8", code=ErrorCode.NOT_TEXT
         ) from error
+    # The limit is the process's: who read a log before has raised it.
+    before = csv.field_size_limit(MOST_CELL_CHARACTERS)
     try:
         return list(reader)
     except csv.Error as error:
         raise KappaError(
             f"{path} cannot be read", f"row {reader.line_num}: {error}", "correct the file", code=ErrorCode.BAD_FILE
         ) from error
+    finally:
+        csv.field_size_limit(before)
 
 
 def _check_header(path: Path, table: Table, header: list[str], *, may_omit: bool) -> None:

@@ -308,6 +308,17 @@ def test_an_odd_file(user: Path, data: bytes, code: ErrorCode, line: str) -> Non
     error(user, code, user / "links.csv", line)
 
 
+def test_a_log_read_before_changes_nothing(user: Path) -> None:
+    """Reading a log raises the limit of a cell for the whole process: rows are held to their own, and it comes back."""
+    (user / "links.csv").write_bytes(b"link,kind\n" + b"x" * 200_000 + b",pcie\n")
+    before = csv.field_size_limit(10**9)
+    try:
+        error(user, ErrorCode.BAD_FILE, user / "links.csv", "row 2: field larger than field limit")
+        assert csv.field_size_limit() == 10**9
+    finally:
+        csv.field_size_limit(before)
+
+
 def test_what_spreadsheets_write(user: Path) -> None:
     """A byte order mark, Windows line ends and empty lines are read; a header adds no row."""
     header, row = GOOD_LINK.splitlines()
